@@ -1,0 +1,55 @@
+"""Where the shipped folders stand: templates, fonts and schemas.
+
+In the repository they are top-level folders; in an installed wheel they stand inside this package under `_shipped`.
+Nothing else may guess a path to them.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from molforge_env.errors import UsageError
+
+_PACKAGE = Path(__file__).resolve().parent
+# The repository first: an editable install must show an edited template at once.
+_ROOTS = (_PACKAGE.parent, _PACKAGE / "_shipped")
+
+
+def template_folder() -> Path:
+    """Find the Jinja2 templates, the style sheet and the browser script.
+
+    Raises:
+        UsageError: The installation lacks them.
+    """
+    return _shipped_folder("report_templates", mark="fonts")
+
+
+def font_folder() -> Path:
+    """Find the typefaces: TTF for charts and the PDF, WOFF2 for the HTML page.
+
+    Raises:
+        UsageError: The installation lacks them.
+    """
+    return template_folder() / "fonts"
+
+
+def schema_folder() -> Path:
+    """Find the JSON Schemas, one file per artifact.
+
+    Raises:
+        UsageError: The installation lacks them.
+    """
+    return _shipped_folder("schemas", mark=None)
+
+
+def _shipped_folder(name: str, *, mark: str | None) -> Path:
+    for root in _ROOTS:
+        folder = root / name
+        # A foreign folder of the same name beside an installed package lacks what ours holds.
+        if (folder / mark if mark else folder).is_dir():
+            return folder
+    raise UsageError(
+        f"the shipped folder {name} is missing",
+        where=" or ".join(str(root / name) for root in _ROOTS),
+        mend="Install the package again: pip install --force-reinstall molforge-evidence",
+    )
