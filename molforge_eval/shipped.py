@@ -11,8 +11,6 @@ from pathlib import Path
 from molforge_env.errors import UsageError
 
 _PACKAGE = Path(__file__).resolve().parent
-# The repository first: an editable install must show an edited template at once.
-_ROOTS = (_PACKAGE.parent, _PACKAGE / "_shipped")
 
 
 def template_folder() -> Path:
@@ -21,7 +19,7 @@ def template_folder() -> Path:
     Raises:
         UsageError: The installation lacks them.
     """
-    return _shipped_folder("report_templates", mark="fonts")
+    return _shipped_folder("report_templates")
 
 
 def font_folder() -> Path:
@@ -39,17 +37,17 @@ def schema_folder() -> Path:
     Raises:
         UsageError: The installation lacks them.
     """
-    return _shipped_folder("schemas", mark=None)
+    return _shipped_folder("schemas")
 
 
-def _shipped_folder(name: str, *, mark: str | None) -> Path:
-    for root in _ROOTS:
-        folder = root / name
-        # A foreign folder of the same name beside an installed package lacks what ours holds.
-        if (folder / mark if mark else folder).is_dir():
-            return folder
+def _shipped_folder(name: str) -> Path:
+    shipped = _PACKAGE / "_shipped"
+    # Only a wheel has `_shipped`; beside an installed package a folder of the same name would be somebody else's.
+    folder = (shipped if shipped.is_dir() else _PACKAGE.parent) / name
+    if folder.is_dir():
+        return folder
     raise UsageError(
         f"the shipped folder {name} is missing",
-        where=" or ".join(str(root / name) for root in _ROOTS),
+        where=str(folder),
         mend="Install the package again: pip install --force-reinstall molforge-evidence",
     )

@@ -1,0 +1,3 @@
+"""Play, record, validate, replay, compare and report."""
+
+__all__: list[str] = []

@@ -1,0 +1,118 @@
+"""The run manifest: what was asked for, on what, and what came out."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from molforge_env.fingerprint import BackendFingerprint
+from molforge_env.frozen import FrozenModel
+from molforge_eval.records.common import (
+    Count,
+    FormatVersion,
+    Moment,
+    ObservationLength,
+    RewardMode,
+    RunId,
+    Sha256,
+)
+
+
+class Configuration(FrozenModel):
+    """Every setting of a training run, resolved."""
+
+    preset: str
+    base_model: str
+    sft_adapter_path: str | None
+    run_name: str
+    output_root: str
+    """As given, without home folder or host; `runs` by default."""
+    drive_output_dir: str | None
+    max_steps: Count
+    """Optimizer steps."""
+    dataset_size: Count
+    num_generations: Count
+    batch_size: Count
+    """Completions a device and micro-step."""
+    gradient_accumulation: Count
+    num_iterations: Count
+    learning_rate: float
+    lr_scheduler: str
+    adam_beta2: float
+    max_grad_norm: float
+    beta: float
+    loss_type: str
+    temperature: float
+    top_p: float
+    top_k: Count
+    max_completion_length: Count
+    max_new_tokens: Count
+    turn_limit: Count
+    seed: int
+    logging_steps: Count
+    save_steps: Count
+    run_before_eval: bool
+    run_after_eval: bool
+    eval_seeds: Count
+    """Sampled episodes a task."""
+    reward_mode: RewardMode
+    reward_weights: dict[str, float]
+    canonical_share: float = Field(ge=0.0, le=1.0)
+    """Share of the prompts that are official scenarios; the others are seeded variants."""
+    observation_length: ObservationLength
+    dtype: str
+    device: str
+
+
+class Hardware(FrozenModel):
+    """The machine, without its name."""
+
+    platform: str
+    machine: str
+    cpu_count: Count
+    memory_bytes: Count | None
+    accelerator: str | None
+
+
+class AdapterIdentity(FrozenModel):
+    """An adapter folder, by content."""
+
+    path: str
+    sha256: Sha256
+    """Over the weights file."""
+    parameters: Count
+
+
+class RunManifest(FrozenModel):
+    """One per run directory; written before step 0 with status `running`, and again at the end."""
+
+    format_version: FormatVersion
+    run_id: RunId
+    run_name: str
+    product_version: str
+    rules_version: str
+    script: str
+    status: Literal["running", "complete", "interrupted", "failed"]
+    status_reason: str | None
+    started_at: Moment
+    ended_at: Moment | None
+    configuration: Configuration
+    configuration_sources: dict[str, Literal["flag", "environment", "preset", "default"]]
+    seeds: dict[str, int]
+    git_commit: str | None
+    git_commit_reason: str | None
+    """Why the commit is unknown."""
+    packages: dict[str, str]
+    hardware: Hardware
+    backend: BackendFingerprint
+    plan_sha256: Sha256
+    base_model_sha256: Sha256 | None
+    input_adapter: AdapterIdentity | None
+    output_adapter: AdapterIdentity | None
+    trainable_parameters: Count | None
+    total_parameters: Count | None
+    steps_completed: Count
+    training_seconds: float | None
+    non_finite_steps: Count
+    """Training rows with a number that is not finite."""
