@@ -1,7 +1,7 @@
 """Cut the upstream typefaces to the characters and features that a packet uses.
 
-Run by hand when a typeface is renewed, never by a build: `report_templates/fonts/` holds the result. Each face is written
-as TTF (chart and PDF rendering) and as WOFF2 (to stand inside the HTML page).
+Run by hand when a typeface is renewed, never by a build: `report_templates/fonts/` holds the result. Each face is
+written as TTF (chart and PDF rendering) and as WOFF2 (to stand inside the HTML page).
 
 Contextual alternates and ligatures are left out on purpose: they draw `->` as an arrow, and a packet shows a record's
 text as it was written.
@@ -20,7 +20,7 @@ from fontTools.ttLib import TTFont
 INTER_FACES = ("Regular", "Italic", "Medium", "SemiBold", "Bold")
 MONO_FACES = ("Regular", "Bold")
 
-# Latin, Greek, punctuation, sub- and superscripts, currency, letter-like signs, arrows, mathematics, shapes and dingbats.
+# Latin, Greek, punctuation, small figures, currency, letter-like signs, arrows, mathematics, shapes, dingbats.
 KEPT_RANGES = (
     (0x0020, 0x024F),
     (0x02B0, 0x036F),
@@ -30,7 +30,8 @@ KEPT_RANGES = (
     (0x2500, 0x27BF),
     (0xFFFD, 0xFFFD),
 )
-KEPT_FEATURES = "kern mark mkmk ccmp locl tnum pnum zero case frac numr dnom sups subs sinf".split()
+KEPT_FEATURES = ["kern", "mark", "mkmk", "ccmp", "locl", "tnum", "pnum", "zero", "case", "frac", "numr", "dnom", "sups"]
+KEPT_FEATURES += ["subs", "sinf"]
 
 
 def cut_face(source: Path, stem: Path) -> None:
