@@ -58,7 +58,8 @@ class PlotRecord(FrozenModel):
     caption: str
     x_label: str
     y_label: str
-    source: RelativePath
+    sources: tuple[RelativePath, ...]
+    """Files that hold the plotted values."""
     source_columns: tuple[str, ...]
     columns: tuple[str, ...]
     rows: tuple[tuple[Any, ...], ...]
