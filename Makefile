@@ -1,0 +1,61 @@
+# One entry for a person, a hook and CI. `make demo` and `make test` make their own .venv, once.
+
+PYTHON ?= python3
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.installed
+
+PIP_INSTALL = $(BIN)/python -m pip install -qq --no-input --constraint constraints.txt
+
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+export PIP_ROOT_USER_ACTION := ignore
+
+PAPER_PACKAGES := libpango-1.0-0 libpangoft2-1.0-0 libharfbuzz-subset0
+TEST_PACKAGES  := $(PAPER_PACKAGES) chromium poppler-utils
+
+.PHONY: demo test check bench soak schemas docs golden clean
+.DELETE_ON_ERROR:
+
+demo: $(STAMP)  ## Train the tiny model, evaluate, validate, verify, and build the packet.
+	@tools/system_packages.sh $(PAPER_PACKAGES)
+	$(BIN)/python -m molforge_train.demo
+
+test: $(STAMP)  ## Run every test.
+	@tools/system_packages.sh $(TEST_PACKAGES)
+	$(BIN)/python -m pytest -n 2 --dist loadfile
+
+check: $(STAMP)  ## Lint, format, types, direction, spelling: cheapest first.
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/codespell
+	$(BIN)/lint-imports --no-logo
+	$(BIN)/mypy
+
+bench: $(STAMP)  ## Measure the speeds that the README states.
+	$(BIN)/python -m benchmarks
+
+soak: $(STAMP)  ## Look for drift and leaks over a long run.
+	$(BIN)/python -m benchmarks.soak
+
+schemas: $(STAMP)  ## Write the JSON Schemas from the models.
+	$(BIN)/python -m molforge_eval.schema_files schemas
+
+docs: $(STAMP)  ## Run every example in README, docs and docstrings.
+	$(BIN)/python -m pytest -p no:randomly tests/test_docs.py
+	$(BIN)/python -m pytest -p no:randomly --doctest-modules molforge_env molforge_eval molforge_train
+
+golden: $(STAMP)  ## Write the golden outputs again; read the difference before you commit it.
+	$(BIN)/python -m pytest -p no:randomly --snapshot-update tests/golden
+
+clean:  ## Remove what the other targets made, the environment too.
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+
+$(STAMP): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  printf 'Python %s is too old\n  where: %s\n  mend:  make PYTHON=python3.11 (3.11 or later)\n' \
+	    "$$($(PYTHON) -c 'import platform; print(platform.python_version())')" "$$(command -v $(PYTHON))" >&2; exit 2; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@echo "installing into $(VENV), pinned by constraints.txt"
+	@$(PIP_INSTALL) hatchling
+	@$(PIP_INSTALL) --no-build-isolation --editable '.[train,dev]'
+	@touch $@
