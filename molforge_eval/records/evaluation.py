@@ -206,7 +206,10 @@ class Evaluation(FrozenModel):
     format_version: FormatVersion
     run_id: RunId | None
     label: str
+    plan: EvaluationPlan
+    """The plan that was played, whole: two evaluations under unlike plans can name every key that differs."""
     plan_sha256: Sha256
+    """Digest of `plan`."""
     policy: PolicyIdentity
     rules_version: str
     backend_fingerprint: Sha256
