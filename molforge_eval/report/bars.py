@@ -31,7 +31,7 @@ class TaskScore(NamedTuple):
 
 def action_chart(shares: Sequence[ActionShare], phases: Sequence[str], *, size: Size) -> alt.LayerChart:
     """Draw each phase as one bar of the whole, cut by action; a part of 6 % or more is labelled."""
-    import altair as alt  # noqa: PLC0415 - costly
+    import altair as alt
 
     used = [action for action in ACTIONS if any(s.count for s in shares if s.action == action)]
     rows = []
@@ -71,8 +71,8 @@ def action_chart(shares: Sequence[ActionShare], phases: Sequence[str], *, size: 
 
 
 def score_chart(scores: Sequence[TaskScore], tasks: Sequence[str], *, y_title: str, size: Size) -> alt.LayerChart:
-    """Draw before and after side by side for each task, whiskers where there is an interval; a missing arm is absent."""
-    import altair as alt  # noqa: PLC0415 - costly
+    """Draw before and after side by side for each task, with whiskers where intervals are; a missing arm is absent."""
+    import altair as alt
 
     rows = [{**s._asdict(), "top": max(s.score, s.high or 0.0), "text": decimal(s.score)} for s in scores]
     arms = [arm for arm in ("before", "after") if any(s.arm == arm for s in scores)]

@@ -32,7 +32,7 @@ class NamedCurve(NamedTuple):
 
 def curve_chart(curve: Curve, *, y_title: str, role: str, size: Size, averaged: bool = True) -> alt.LayerChart:
     """Draw one curve: the values pale, their moving average strong, a gap where a value was not finite."""
-    import altair as alt  # noqa: PLC0415 - costly
+    import altair as alt
 
     rows = [{"segment": p.segment, "step": p.step, "value": p.value, "average": p.average} for p in curve.points]
     base = alt.Chart(alt.InlineData(values=rows)).encode(x=_steps(curve), detail=alt.Detail("segment:N"))
@@ -50,7 +50,7 @@ def curve_chart(curve: Curve, *, y_title: str, role: str, size: Size, averaged: 
 
 def curves_chart(curves: Sequence[NamedCurve], *, y_title: str, size: Size, zero: bool = True) -> alt.LayerChart:
     """Draw the moving averages of several curves of one unit, each named at its right end."""
-    import altair as alt  # noqa: PLC0415 - costly
+    import altair as alt
 
     rows, ends = [], []
     for label, role, curve in curves:
@@ -86,7 +86,7 @@ def _spread(ends: list[dict[str, Any]]) -> list[dict[str, Any]]:
         return []
     ordered = sorted(ends, key=lambda end: end["value"])
     values = [end["value"] for end in ordered]
-    least = max(max(values) - min(min(values), 0.0), 1e-9) / 12
+    least = max(max(values) - min(*values, 0.0), 1e-9) / 12
     placed: list[dict[str, Any]] = []
     for end in ordered:
         place = end["value"] if not placed else max(end["value"], placed[-1]["place"] + least)
@@ -95,7 +95,7 @@ def _spread(ends: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _steps(curve: Curve) -> alt.X:
-    import altair as alt  # noqa: PLC0415 - costly
+    import altair as alt
 
     last = max((point.step for point in curve.points), default=1)
     return alt.X(

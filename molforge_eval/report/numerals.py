@@ -5,7 +5,7 @@ A minus is a true minus sign, a number that is not known is an en dash, and noth
 
 from __future__ import annotations
 
-ABSENT = "–"
+ABSENT = "\N{EN DASH}"
 MINUS = "\N{MINUS SIGN}"
 THIN = "\N{NARROW NO-BREAK SPACE}"
 _SMALLEST_EXPONENT_FREE = 1e-4
@@ -20,8 +20,8 @@ def decimal(value: float | None, places: int = 2, *, signed: bool = False) -> st
         places: Digits behind the point.
         signed: A positive number gets a plus.
 
-    >>> decimal(-0.125), decimal(0.5, signed=True), decimal(None)
-    ('−0.12', '+0.50', '–')
+    >>> decimal(-0.125) == MINUS + "0.12", decimal(0.5, signed=True), decimal(None) == ABSENT
+    (True, '+0.50', True)
     """
     if value is None:
         return ABSENT
@@ -47,8 +47,8 @@ def whole(value: int | None) -> str:
 def scientific(value: float | None) -> str:
     """Spell a number of any size with three digits, as for a learning rate.
 
-    >>> scientific(0.002), scientific(2e-6), scientific(12.5)
-    ('0.002', '2e−6', '12.5')
+    >>> scientific(0.002), scientific(2e-6).replace(MINUS, "-"), scientific(12.5)
+    ('0.002', '2e-6', '12.5')
     """
     if value is None:
         return ABSENT
@@ -69,7 +69,7 @@ def probability(value: float | None) -> str:
         return ABSENT
     if value < _SMALLEST_EXPONENT_FREE:
         return "<\N{NO-BREAK SPACE}0.0001"
-    return f"{value:.4f}" if value < 0.01 else f"{value:.3f}"  # noqa: PLR2004 - two digits that say something
+    return f"{value:.4f}" if value < 0.01 else f"{value:.3f}"
 
 
 def percent(value: float | None, places: int = 0) -> str:

@@ -110,7 +110,7 @@ def _curve_plot(
 
 
 def _evaluation_plot(before: Evaluation | None, after: Evaluation | None) -> Plot | None:
-    import altair as alt  # noqa: PLC0415 - costly
+    import altair as alt
 
     evaluations = {arm: found for arm, found in (("before", before), ("after", after)) if found is not None}
     parts = sorted({part.part for found in evaluations.values() for part in found.summaries})
@@ -206,7 +206,7 @@ def _run_id(run: RunDirectory) -> str:
 
 
 def _signed_png(data: bytes, run_id: str, record: PlotRecord) -> bytes:
-    from PIL import Image, PngImagePlugin  # noqa: PLC0415 - only here
+    from PIL import Image, PngImagePlugin
 
     chunks = PngImagePlugin.PngInfo()
     chunks.add_text("molforge:run_id", run_id)

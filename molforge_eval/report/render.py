@@ -37,7 +37,7 @@ def svg_of(chart: alt.TopLevelMixin, *, prefix: str) -> Svg:
         chart: Any Altair chart with inline data.
         prefix: Put before every id, so that charts of one page cannot collide and bytes do not depend on their order.
     """
-    import vl_convert  # noqa: PLC0415 - costly
+    import vl_convert
 
     _register_fonts()
     text = vl_convert.vegalite_to_svg(_specification(chart), vl_version=_VEGA_LITE, allowed_base_urls=[])
@@ -46,7 +46,7 @@ def svg_of(chart: alt.TopLevelMixin, *, prefix: str) -> Svg:
 
 def png_of(chart: alt.TopLevelMixin) -> bytes:
     """Draw a chart as PNG on white, 150 pixels an inch."""
-    import vl_convert  # noqa: PLC0415 - costly
+    import vl_convert
 
     _register_fonts()
     specification = _specification(chart)
@@ -87,6 +87,6 @@ def _specification(chart: alt.TopLevelMixin) -> dict[str, Any]:
 
 @cache
 def _register_fonts() -> None:
-    import vl_convert  # noqa: PLC0415 - costly
+    import vl_convert
 
     vl_convert.register_font_directory(str(font_folder()))
