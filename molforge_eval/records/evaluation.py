@@ -24,6 +24,7 @@ from molforge_eval.records.common import (
     RewardMode,
     RunId,
     Score,
+    Seed,
     Sha256,
 )
 
@@ -50,7 +51,7 @@ class EvaluationPart(FrozenModel):
     name: PartName
     suite: Literal["official", "randomized"]
     tasks: tuple[str, ...]
-    seeds: tuple[int, ...]
+    seeds: tuple[Seed, ...]
     decoding: Decoding
 
 
@@ -148,7 +149,7 @@ class EpisodeRecord(FrozenModel):
     suite: Literal["official", "randomized"]
     scenario_id: str
     difficulty: str
-    seed: int
+    seed: Seed
     scenario: ResolvedScenario
     reward_mode: RewardMode
     policy_sha256: Sha256

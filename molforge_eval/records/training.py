@@ -20,6 +20,7 @@ from molforge_eval.records.common import (
     RewardMode,
     RunId,
     Score,
+    Seed,
     Sha256,
 )
 
@@ -40,7 +41,7 @@ class RolloutLine(FrozenModel):
     generation: Count
     """Index within the group of completions of one prompt."""
     turn: Count
-    seed: int
+    seed: Seed
     scenario_id: str
     difficulty: str
     scenario: ResolvedScenario | None
