@@ -1,0 +1,118 @@
+"""The one runner of every command line: text of errors, exit codes, streams.
+
+An error of ours is three lines on standard error and its exit code; anything unforeseen becomes three lines as well.
+A traceback shows only with `MOLFORGE_TRACEBACK=1`.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import NoReturn
+
+import click
+
+from molforge_env.errors import EXIT_SOUND, EXIT_UNREADABLE, EXIT_USAGE, MolForgeError
+
+EXIT_INTERRUPTED = 130
+
+
+def run(command: click.Command, arguments: Sequence[str] | None = None) -> NoReturn:
+    """Run a command and leave the process with its exit code.
+
+    A command gives a code other than 0 by returning an integer or by `context.exit`.
+
+    Args:
+        command: A click command or group.
+        arguments: Instead of the process's own.
+    """
+    code = run_to_code(command, arguments)
+    if not _flush():
+        code = EXIT_SOUND if code == EXIT_SOUND else code
+    sys.exit(code)
+
+
+def run_to_code(command: click.Command, arguments: Sequence[str] | None = None) -> int:
+    """Run a command and return its exit code; errors are printed, never raised."""
+    _force_utf8()
+    try:
+        result = command.main(args=None if arguments is None else list(arguments), standalone_mode=False)
+    except click.exceptions.Exit as stop:
+        return stop.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        print("interrupted", file=sys.stderr)
+        return EXIT_INTERRUPTED
+    except click.ClickException as error:
+        return report_error(_usage_error(error))
+    except MolForgeError as error:
+        return report_error(error)
+    except BrokenPipeError:
+        # The reader went away, such as `| head`: nothing is wrong with the work.
+        _silence_stdout()
+        return EXIT_SOUND
+    except Exception as error:  # noqa: BLE001 - the process boundary: no traceback may reach a user
+        return _report_unforeseen(error)
+    return result if isinstance(result, int) else EXIT_SOUND
+
+
+def report_error(error: MolForgeError) -> int:
+    """Print the three lines of an error on standard error.
+
+    Returns:
+        The exit code that belongs to it.
+    """
+    print(error, file=sys.stderr)
+    return error.exit_code
+
+
+def _usage_error(error: click.ClickException) -> MolForgeError:
+    context = getattr(error, "ctx", None)
+    path = "command line" if context is None else context.command_path
+    mend = "Look at `--help`." if context is None else f"Look at `{context.command_path} --help`."
+    return MolForgeError(error.format_message().rstrip(".").replace("\n", " "), where=path, mend=mend)
+
+
+def _report_unforeseen(error: Exception) -> int:
+    # The one place that may show a traceback, and only when asked.
+    if os.environ.get("MOLFORGE_TRACEBACK") == "1":  # noqa: TID251 - read where it is used, before any settings exist
+        raise error
+    what = " ".join(f"{type(error).__name__}: {error}".split())
+    print(
+        f"unforeseen error ({what})\n  where: {_place_of(error)}\n"
+        "  mend:  Run it again with MOLFORGE_TRACEBACK=1 and report the output.",
+        file=sys.stderr,
+    )
+    return EXIT_UNREADABLE if isinstance(error, OSError) else EXIT_USAGE
+
+
+def _place_of(error: Exception) -> str:
+    frame = error.__traceback__
+    place = "unknown"
+    while frame is not None:
+        name = frame.tb_frame.f_globals.get("__name__", "")
+        if name.startswith("molforge_"):
+            place = f"{name}:{frame.tb_lineno}"
+        frame = frame.tb_next
+    return place
+
+
+def _force_utf8() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure = getattr(stream, "reconfigure", None)
+        if reconfigure is not None:
+            reconfigure(encoding="utf-8", errors="replace")
+
+
+def _flush() -> bool:
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        _silence_stdout()
+        return False
+    return True
+
+
+def _silence_stdout() -> None:
+    # The interpreter flushes once more at exit; into the void it cannot fail.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,0 +1,101 @@
+"""The RDKit descriptors of a molecule, computed live and kept for the process.
+
+RDKit is required: without it the scores would mean something else, so its absence is an error and never a fallback.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from types import SimpleNamespace
+
+from molforge_env.errors import MissingDependencyError
+from molforge_env.molecules import Molecule, molecule_from_code, surrogate_smiles
+from molforge_env.tables import read_table
+
+
+@dataclass(frozen=True, slots=True)
+class Descriptors:
+    """What RDKit says about one molecule."""
+
+    qed: float
+    logp: float
+    tpsa: float
+    """Polar surface in square angstrom."""
+    weight: float
+    """Average molecular weight in dalton."""
+    rotatable_bonds: int
+    aromatic_rings: int
+    rings: int
+    stereocentres: int
+    similarity: float
+    """Largest Tanimoto to the three reference molecules."""
+
+
+@cache
+def load_rdkit() -> SimpleNamespace:
+    """Import the parts of RDKit that the rules use.
+
+    Raises:
+        MissingDependencyError: RDKit cannot be imported.
+    """
+    try:
+        from rdkit import Chem, DataStructs, rdBase
+        from rdkit.Chem import QED, Crippen, Lipinski, rdFingerprintGenerator, rdMolDescriptors
+        from rdkit.Chem import Descriptors as RdkitDescriptors
+    except ImportError as error:
+        raise MissingDependencyError(
+            f"RDKit cannot be imported ({error})",
+            where="molforge_env.descriptors",
+            mend="Install it with `pip install rdkit`; scores without it would not be comparable.",
+        ) from error
+    return SimpleNamespace(
+        Chem=Chem,
+        DataStructs=DataStructs,
+        QED=QED,
+        Crippen=Crippen,
+        Lipinski=Lipinski,
+        RdkitDescriptors=RdkitDescriptors,
+        rdMolDescriptors=rdMolDescriptors,
+        version=rdBase.rdkitVersion,
+        fingerprints=rdFingerprintGenerator.GetMorganGenerator(radius=2, fpSize=1024),
+    )
+
+
+@cache
+def _structure(molecule: Molecule) -> object:
+    return load_rdkit().Chem.MolFromSmiles(surrogate_smiles(molecule))
+
+
+@cache
+def _fingerprint(molecule: Molecule) -> object:
+    return load_rdkit().fingerprints.GetFingerprint(_structure(molecule))
+
+
+@cache
+def canonical_smiles(molecule: Molecule) -> str:
+    """Write the molecule as RDKit's canonical SMILES."""
+    return str(load_rdkit().Chem.MolToSmiles(_structure(molecule)))
+
+
+@cache
+def describe(molecule: Molecule) -> Descriptors:
+    """Compute the descriptors of a molecule, once per process.
+
+    Raises:
+        MissingDependencyError: RDKit cannot be imported.
+    """
+    rdkit = load_rdkit()
+    structure = _structure(molecule)
+    references = [_fingerprint(molecule_from_code(code)) for code in read_table("chemistry")["references"]]
+    return Descriptors(
+        qed=rdkit.QED.qed(structure),
+        logp=rdkit.Crippen.MolLogP(structure),
+        tpsa=rdkit.rdMolDescriptors.CalcTPSA(structure),
+        weight=rdkit.RdkitDescriptors.MolWt(structure),
+        rotatable_bonds=rdkit.Lipinski.NumRotatableBonds(structure),
+        aromatic_rings=rdkit.rdMolDescriptors.CalcNumAromaticRings(structure),
+        rings=rdkit.rdMolDescriptors.CalcNumRings(structure),
+        stereocentres=rdkit.rdMolDescriptors.CalcNumAtomStereoCenters(structure),
+        similarity=max(rdkit.DataStructs.BulkTanimotoSimilarity(_fingerprint(molecule), references)),
+    )

@@ -1,0 +1,134 @@
+"""One episode as a value: everything the rules know about it, hidden flags included.
+
+An episode never changes; a step makes another one. What a player may see of it is decided in
+[`views`][molforge_env.views], never here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from molforge_env.assays import Reading
+from molforge_env.models import Action, GovernanceStatus, Message, RewardMode, Role, ToolName
+from molforge_env.molecules import Molecule
+from molforge_env.scenarios import Scenario
+
+
+@dataclass(frozen=True, slots=True)
+class Component:
+    """One named part of a step's reward, rounded for display."""
+
+    name: str
+    value: float
+
+
+@dataclass(frozen=True, slots=True)
+class Governance:
+    """What the review decided about a turn."""
+
+    status: GovernanceStatus
+    required_roles: tuple[Role, ...] = ()
+    approvals: tuple[Role, ...] = ()
+    objections: tuple[Role, ...] = ()
+    vetoes: tuple[Role, ...] = ()
+
+    @property
+    def executable(self) -> bool:
+        """Whether the action was, or may be, carried out."""
+        return self.status in ("ready", "executed")
+
+
+@dataclass(frozen=True, slots=True)
+class RoleCount:
+    """How a role has taken part so far."""
+
+    sent: int = 0
+    correct: int = 0
+    incorrect: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class OracleEntry:
+    """One paid assay."""
+
+    step: int
+    tool_name: ToolName
+    runs: int
+    molecule: str
+    cost: int
+    results: tuple[Reading, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """What one step did."""
+
+    step: int
+    action: Action
+    reward: float
+    done: bool
+    molecule: str
+    state_label: str
+    summary: str
+    governance: Governance
+    error_code: str
+    components: tuple[Component, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Episode:
+    """The whole state between two steps."""
+
+    scenario: Scenario
+    reward_mode: RewardMode
+    max_budget: int
+    max_steps: int
+    molecule: Molecule
+    trap: bool
+    """Hidden: the start series is capped."""
+    remaining_budget: int
+    visited: tuple[str, ...]
+    """Molecule codes in order of first visit."""
+    roles: Mapping[Role, RoleCount]
+    governance: Governance
+    state_path: tuple[str, ...] = ("[start]",)
+    step: int = 0
+    invalid_actions: int = 0
+    objection_messages: int = 0
+    readings: tuple[Reading, ...] = ()
+    runs: Mapping[tuple[str, ToolName], int] = field(default_factory=dict)
+    messages: tuple[Message, ...] = ()
+    history: tuple[Turn, ...] = ()
+    oracle_log: tuple[OracleEntry, ...] = ()
+    reward_total: float = 0.0
+    restart_used: bool = False
+    submitted: bool = False
+    done: bool = False
+
+    @property
+    def shift(self) -> bool:
+        """Whether the target has shifted at the current step counter."""
+        shift_step = self.scenario.shift_step
+        return shift_step is not None and self.step >= shift_step
+
+    @property
+    def budget_used(self) -> int:
+        """Credits spent so far."""
+        return self.max_budget - self.remaining_budget
+
+    @property
+    def last_turn(self) -> Turn | None:
+        """The latest step, none before the first."""
+        return self.history[-1] if self.history else None
+
+
+def post_shift_potency_known(episode: Episode) -> bool:
+    """Tell whether the current molecule's potency was measured at or after the shift step; never without one."""
+    shift_step = episode.scenario.shift_step
+    return shift_step is not None and any(
+        entry.step >= shift_step
+        and entry.molecule == episode.molecule.code
+        and any(reading.property_name == "potency" for reading in entry.results)
+        for entry in episode.oracle_log
+    )
