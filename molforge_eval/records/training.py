@@ -47,8 +47,10 @@ class RolloutLine(FrozenModel):
     scenario: ResolvedScenario | None
     reward_mode: RewardMode
     step_index: Count
+    tool: str | None
+    """Name of the called tool as sent, known or not; `None` for a completion without a call."""
     action_type: ActionType
-    """`none` for a completion without a call."""
+    """`none` for a completion without a call, and for a call of a tool that does not exist."""
     acting_role: str | None
     slot: str | None
     fragment: str | None
