@@ -1,0 +1,192 @@
+"""Archives of a run: packed byte for byte the same each time, unpacked without trust.
+
+A member is written only when its name stays inside the folder, is on the allow-list's side of plain files, and stays
+within the limits, which are counted while reading: a header that lies about a size is found by its bytes.
+"""
+
+from __future__ import annotations
+
+import shutil
+import stat
+import tempfile
+import unicodedata
+import zipfile
+import zlib
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+from typing import NamedTuple
+
+from molforge_env.errors import UnreadableError
+from molforge_eval import layout
+from molforge_eval.catalogue import finding, printable
+from molforge_eval.findings import Finding
+from molforge_eval.limits import DEFAULT_LIMITS, Limits
+from molforge_eval.run_files import list_run
+from molforge_eval.sealing import write_whole
+
+_MOMENT = (1980, 1, 1, 0, 0, 0)
+"""The date that every member carries: the earliest that a zip can hold."""
+_MODE = (stat.S_IFREG | 0o644) << 16
+_CHUNK = 2**18
+_RATIO_FROM = 2**20
+
+
+class PackedRun(NamedTuple):
+    """What went into an archive and what was left out."""
+
+    packed: tuple[str, ...]
+    left_out: tuple[str, ...]
+
+
+class UnpackedRun(NamedTuple):
+    """A folder made from an archive."""
+
+    holder: Path
+    """What the caller removes when it has read the run."""
+    root: Path
+    """The run: the holder, or its only folder."""
+    findings: tuple[Finding, ...]
+
+
+def pack_run(run_dir: Path, target: Path) -> PackedRun:
+    """Write the archive of a run: records, seal and packet under the run's name, nothing else.
+
+    Equal runs give equal bytes, whatever the dates of their files.
+
+    Args:
+        run_dir: The run directory.
+        target: The archive; an older one is replaced whole.
+
+    Raises:
+        UnreadableError: The directory cannot be read.
+    """
+    files = list_run(run_dir)
+    packed = tuple(path for path in files.sizes if layout.is_packed(path))
+    with tempfile.TemporaryFile() as draft:
+        with zipfile.ZipFile(draft, "w", zipfile.ZIP_DEFLATED, compresslevel=6) as archive:
+            for path in packed:
+                member = zipfile.ZipInfo(f"{run_dir.resolve().name}/{path}", _MOMENT)
+                member.external_attr = _MODE
+                member.create_system = 3
+                member.compress_type = zipfile.ZIP_DEFLATED
+                with files.open(path) as source, archive.open(member, "w", force_zip64=True) as written:
+                    shutil.copyfileobj(source, written, _CHUNK)
+        draft.seek(0)
+        write_whole(target, draft.read())
+    return PackedRun(packed, tuple(path for path in files.sizes if path not in packed))
+
+
+def unpack_archive(path: Path, limits: Limits = DEFAULT_LIMITS) -> UnpackedRun:
+    """Unpack an archive into a folder of its own.
+
+    Members that are refused are named and left out; the others are still read.
+
+    Raises:
+        UnreadableError: The file is no zip archive that can be listed.
+    """
+    holder = Path(tempfile.mkdtemp(prefix="molforge-run-"))
+    findings: list[Finding] = []
+    try:
+        with zipfile.ZipFile(path) as archive:
+            members = archive.infolist()
+            if len(members) > limits.archive_entries:
+                what = f"the archive has {len(members)} members, the limit is {limits.archive_entries}"
+                findings.append(finding("ARCHIVE_TOO_LARGE", what, file=path.name))
+                members = members[: limits.archive_entries]
+            _unpack_members(archive, members, holder, limits, findings)
+    except (zipfile.BadZipFile, OSError, NotImplementedError, ValueError) as error:
+        shutil.rmtree(holder, ignore_errors=True)
+        raise UnreadableError(
+            f"{printable(path.name)} is no zip archive that can be read: {printable(str(error))}",
+            where=str(path),
+            mend="Pack the run again, or name its folder.",
+        ) from error
+    return UnpackedRun(holder, _root_of(holder), tuple(findings))
+
+
+def _unpack_members(
+    archive: zipfile.ZipFile, members: list[zipfile.ZipInfo], holder: Path, limits: Limits, findings: list[Finding]
+) -> None:
+    room = limits.archive_bytes
+    taken: set[str] = set()
+    for member in members:
+        fault = _name_fault(member.filename) or _kind_fault(member)
+        folded = unicodedata.normalize("NFC", member.filename).casefold()
+        if fault is None and folded in taken:
+            fault = "ARCHIVE_MEMBER_REPEATED", "the archive has this name twice, or once more in other letters"
+        if fault is not None:
+            findings.append(finding(fault[0], fault[1], file=member.filename))
+            continue
+        taken.add(folded)
+        if member.is_dir():
+            continue
+        target = holder / PurePosixPath(member.filename)
+        written, fault = _write_member(archive, member, target, room, limits)
+        room -= written
+        if fault is not None:
+            target.unlink(missing_ok=True)
+            findings.append(finding(fault[0], fault[1], file=member.filename))
+            if room <= 0:
+                return
+
+
+def _name_fault(name: str) -> tuple[str, str] | None:
+    parts = PurePosixPath(name).parts
+    if (
+        not name
+        or name.startswith("/")
+        or "\\" in name
+        or ":" in name
+        or "\0" in name
+        or ".." in parts
+        or any(len(part.encode("utf-8", "surrogatepass")) > 255 for part in parts)
+    ):
+        return (
+            "ARCHIVE_MEMBER_ESCAPES",
+            "the name leads out of the folder, or is none of a plain file; it was not unpacked",
+        )
+    return None
+
+
+def _kind_fault(member: zipfile.ZipInfo) -> tuple[str, str] | None:
+    mode = member.external_attr >> 16
+    kind = stat.S_IFMT(mode)
+    if kind and kind not in (stat.S_IFREG, stat.S_IFDIR):
+        return "ARCHIVE_MEMBER_LINKED", "the member is a link or a special file; it was not unpacked"
+    if member.flag_bits & 0x1:
+        return "ARCHIVE_MEMBER_UNREADABLE", "the member is encrypted"
+    return None
+
+
+def _write_member(
+    archive: zipfile.ZipFile, member: zipfile.ZipInfo, target: Path, room: int, limits: Limits
+) -> tuple[int, tuple[str, str] | None]:
+    """Unpack one member; return the bytes that were read and what stopped the reading."""
+    written = 0
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with archive.open(member) as source, target.open("xb") as written_file:
+            for chunk in _chunks(source):
+                written += len(chunk)
+                if written > room:
+                    return written, ("ARCHIVE_TOO_LARGE", f"the archive unpacks to over {limits.archive_bytes} bytes")
+                if written > max(_RATIO_FROM, limits.archive_ratio * max(member.compress_size, 1)):
+                    what = f"the member unpacks to over {limits.archive_ratio} times its packed size"
+                    return written, ("ARCHIVE_MEMBER_INFLATES", what)
+                written_file.write(chunk)
+    except (zipfile.BadZipFile, zlib.error, OSError, EOFError, NotImplementedError, RuntimeError) as error:
+        return written, ("ARCHIVE_MEMBER_UNREADABLE", f"the member cannot be unpacked: {error}")
+    return written, None
+
+
+def _chunks(source: zipfile.ZipExtFile) -> Iterator[bytes]:
+    while chunk := source.read(_CHUNK):
+        yield chunk
+
+
+def _root_of(holder: Path) -> Path:
+    """Find the run: the folder itself, or its only folder."""
+    inside = sorted(holder.iterdir())
+    if len(inside) == 1 and inside[0].is_dir() and not any(layout.is_record(entry.name) for entry in inside):
+        return inside[0]
+    return holder

@@ -1,0 +1,42 @@
+"""Where findings are collected: all of a kind up to a limit, the others counted, so that memory stays bounded."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+from molforge_eval.findings import Finding
+from molforge_eval.limits import DEFAULT_LIMITS
+
+
+class Ledger:
+    """Findings in the order they were made."""
+
+    def __init__(self, findings_a_code: int = DEFAULT_LIMITS.findings_a_code) -> None:
+        """Start empty.
+
+        Args:
+            findings_a_code: Findings kept of one code.
+        """
+        self._limit = findings_a_code
+        self._kept: list[Finding] = []
+        self._counts: Counter[str] = Counter()
+
+    def add(self, finding: Finding) -> None:
+        """Keep a finding, or count it when its code has reached the limit."""
+        self._counts[finding.code] += 1
+        if self._counts[finding.code] <= self._limit:
+            self._kept.append(finding)
+
+    def extend(self, findings: Iterable[Finding]) -> None:
+        """Add several findings."""
+        for finding in findings:
+            self.add(finding)
+
+    def findings(self) -> tuple[Finding, ...]:
+        """Return what was kept."""
+        return tuple(self._kept)
+
+    def omitted(self) -> dict[str, int]:
+        """Return how many findings of a code were counted only."""
+        return {code: count - self._limit for code, count in sorted(self._counts.items()) if count > self._limit}

@@ -1,0 +1,40 @@
+"""How much a stranger's file may ask for; every limit is a setting and is stated in the documents."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from molforge_env.frozen import FrozenModel
+
+Positive = Annotated[int, Field(ge=1)]
+
+
+class Limits(FrozenModel):
+    """Bounds on reading; a file beyond one is named in a finding and not read further."""
+
+    line_bytes: Positive = 4 * 2**20
+    """Longest line of a log."""
+    file_bytes: Positive = 128 * 2**20
+    """Largest file that is read as a whole: JSON, CSV, a picture."""
+    json_depth: Positive = 64
+    """Deepest nesting of lists and objects."""
+    number_digits: Positive = 400
+    """Longest spelling of one number."""
+    tensor_header_bytes: Positive = 16 * 2**20
+    """Longest safetensors header."""
+    picture_pixels: Positive = 50_000_000
+    """Width times height of a plot."""
+    directory_entries: Positive = 20_000
+    """Files and folders of a run."""
+    archive_entries: Positive = 20_000
+    archive_bytes: Positive = 4 * 2**30
+    """All members together, counted while they are read."""
+    archive_ratio: Positive = 200
+    """Unpacked size over packed size of one member; members under 1 MiB are not judged by it."""
+    findings_a_code: Positive = 2_000
+    """Findings kept of one code; the others are counted."""
+
+
+DEFAULT_LIMITS = Limits()

@@ -1,0 +1,180 @@
+"""The two logs of a run as tables with a stated schema.
+
+A line passes the gate (readable, no repeated key, finite numbers) and its schema before it enters a table; one that
+does not is named and left out. Nested values stand as their JSON text, so that a table holds no open types.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import orjson
+import polars as pl
+
+from molforge_eval import layout
+from molforge_eval.canonical import chain_of, chain_start
+from molforge_eval.catalogue import finding
+from molforge_eval.checks.shape import shape_of
+from molforge_eval.json_lines import read_lines
+from molforge_eval.ledger import Ledger
+from molforge_eval.limits import Limits
+from molforge_eval.run_files import RunFiles
+
+_BATCH = 20_000
+
+ROLLOUT_SCHEMA: Mapping[str, Any] = {
+    "line": pl.Int64,
+    "run_id": pl.String,
+    "episode_id": pl.String,
+    "timestamp": pl.String,
+    "trainer_step": pl.Int64,
+    "generation": pl.Int64,
+    "turn": pl.Int64,
+    "seed": pl.Int64,
+    "scenario_id": pl.String,
+    "difficulty": pl.String,
+    "scenario": pl.String,
+    "reward_mode": pl.String,
+    "step_index": pl.Int64,
+    "tool": pl.String,
+    "action_type": pl.String,
+    "acting_role": pl.String,
+    "slot": pl.String,
+    "fragment": pl.String,
+    "tool_name": pl.String,
+    "arguments": pl.String,
+    "rationale": pl.String,
+    "reward": pl.Float64,
+    "transition_reward": pl.Float64,
+    "done": pl.Boolean,
+    "governance_status": pl.String,
+    "vetoes": pl.List(pl.String),
+    "error_code": pl.String,
+    "remaining_budget": pl.Int64,
+    "molecule": pl.String,
+    "observation_sha256": pl.String,
+    "final_score": pl.Float64,
+    "submission_score": pl.Float64,
+    "progress_score": pl.Float64,
+    "summary": pl.String,
+    "prompt": pl.String,
+    "raw_completion": pl.String,
+    "source": pl.String,
+    "status": pl.String,
+    "ended_by": pl.String,
+    "episode_score": pl.Float64,
+    "training_reward": pl.Float64,
+    "chain": pl.String,
+    "chain_holds": pl.Boolean,
+}
+"""`scenario` and `arguments` are JSON texts; `chain_holds` tells whether the line is chained to the one before it."""
+
+TRAINER_HEAD: Mapping[str, Any] = {
+    "line": pl.Int64,
+    "run_id": pl.String,
+    "type": pl.String,
+    "step": pl.Int64,
+    "time": pl.String,
+    "elapsed_seconds": pl.Float64,
+    "non_finite": pl.String,
+}
+"""Columns that every trainer log has; `non_finite` is a JSON text. The trainer's own keys follow."""
+
+
+def read_rollouts(files: RunFiles, ledger: Ledger, limits: Limits) -> pl.DataFrame:
+    """Read the rollout log; an absent one is an empty table."""
+    last: dict[str, str] = {}
+    batches: list[pl.DataFrame] = [pl.DataFrame(schema=dict(ROLLOUT_SCHEMA))]
+    rows: list[dict[str, Any]] = []
+    for number, row in gated_lines(files, layout.ROLLOUTS, ledger, limits):
+        holds = _holds_chain(row, last)
+        if not fits(row, "rollout_line", layout.ROLLOUTS, number, ledger):
+            continue
+        scenario = row["scenario"]
+        row["scenario"] = None if scenario is None else orjson.dumps(scenario).decode()
+        row["arguments"] = orjson.dumps(row["arguments"]).decode()
+        row["line"] = number
+        row["chain_holds"] = holds
+        rows.append(row)
+        if len(rows) == _BATCH:
+            batches.append(pl.from_dicts(rows, schema=dict(ROLLOUT_SCHEMA)))
+            rows.clear()
+    if rows:
+        batches.append(pl.from_dicts(rows, schema=dict(ROLLOUT_SCHEMA)))
+    return pl.concat(batches, rechunk=True)
+
+
+def read_trainer_log(files: RunFiles, ledger: Ledger, limits: Limits) -> pl.DataFrame:
+    """Read the trainer log; every key that any row has is a column, wherever it first stands."""
+    rows: list[dict[str, Any]] = []
+    for number, row in gated_lines(files, layout.TRAINER_LOG, ledger, limits):
+        if not fits(row, "trainer_row", layout.TRAINER_LOG, number, ledger):
+            continue
+        row["non_finite"] = orjson.dumps(row["non_finite"]).decode()
+        # A trainer's key of the same name as our line column keeps its value under another name.
+        own_line = row.pop("line", None)
+        if own_line is not None:
+            row["line_"] = own_line
+        rows.append({"line": number, **row})
+    return _trainer_table(rows, ledger)
+
+
+def _trainer_table(rows: list[dict[str, Any]], ledger: Ledger) -> pl.DataFrame:
+    columns: dict[str, list[Any]] = {name: [row[name] for row in rows] for name in TRAINER_HEAD}
+    schema = dict(TRAINER_HEAD)
+    others = dict.fromkeys(key for row in rows for key in row if key not in TRAINER_HEAD and key != "format_version")
+    for key in others:
+        values = [row.get(key) for row in rows]
+        numbers = [value for value in values if isinstance(value, int | float)]
+        texts = [(row["line"], value) for row, value in zip(rows, values, strict=True) if isinstance(value, str)]
+        if numbers and texts:
+            line, text = texts[0]
+            what = f"key {key!r} is a number in {len(numbers)} rows and the text {text!r} here"
+            ledger.add(finding("TRAINER_KEY_MIXED", what, file=layout.TRAINER_LOG, line=line, pointer=f"/{key}"))
+        if numbers or not texts:
+            columns[key] = [float(value) if isinstance(value, int | float) else None for value in values]
+            schema[key] = pl.Float64
+        else:
+            columns[key] = values
+            schema[key] = pl.String
+    return pl.DataFrame(columns, schema=schema)
+
+
+def gated_lines(files: RunFiles, path: str, ledger: Ledger, limits: Limits) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield number and object of the lines of a log that hold one; what is wrong with any line goes to the ledger."""
+    if path not in files:
+        return
+    try:
+        with files.open(path) as handle:
+            for line in read_lines(handle, limits):
+                for fault in line.faults:
+                    ledger.add(finding(fault.code, fault.what, file=path, line=line.number, pointer=fault.pointer))
+                if line.value is not None:
+                    yield line.number, line.value
+    except OSError as error:
+        ledger.add(finding("FILE_UNREADABLE", f"the file cannot be read: {error.strerror or error}", file=path))
+
+
+def fits(value: Any, shape: str, path: str, line: int | None, ledger: Ledger) -> bool:
+    """Check a value against a schema; each misfit goes to the ledger."""
+    gate = shape_of(shape)
+    if gate.fits(value):
+        return True
+    for misfit in gate.explain(value):
+        ledger.add(finding("SCHEMA_UNMET", misfit.what, file=path, line=line, pointer=misfit.pointer))
+    return False
+
+
+def _holds_chain(row: Mapping[str, Any], last: dict[str, str]) -> bool:
+    run_id, episode_id, chain = row.get("run_id"), row.get("episode_id"), row.get("chain")
+    if not (isinstance(run_id, str) and isinstance(episode_id, str) and isinstance(chain, str)):
+        return False
+    previous = last.get(episode_id) or chain_start(run_id, episode_id)
+    # The recorded value goes on, so that one edited line is one break.
+    last[episode_id] = chain
+    try:
+        return chain_of(previous, row) == chain
+    except TypeError:
+        # Nested deeper than the canonical spelling can be written.
+        return False

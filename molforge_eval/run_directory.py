@@ -1,0 +1,203 @@
+"""A run directory, read: models of its records, tables of its logs, and what was wrong with any of them.
+
+Reading never raises for bad evidence: a record that cannot be used is `None`, a line that cannot be used is left out,
+and both are named in the findings. Only a directory that is absent, or that holds nothing of a run, is an error.
+"""
+
+from __future__ import annotations
+
+import shutil
+import weakref
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+import polars as pl
+from pydantic import ValidationError
+
+from molforge_env.errors import UnreadableError
+from molforge_env.frozen import FrozenModel
+from molforge_eval import layout
+from molforge_eval.archive import unpack_archive
+from molforge_eval.catalogue import finding, seen
+from molforge_eval.findings import Finding
+from molforge_eval.ledger import Ledger
+from molforge_eval.limits import DEFAULT_LIMITS, Limits
+from molforge_eval.log_tables import fits, read_rollouts, read_trainer_log
+from molforge_eval.records import Checksums, Evaluation, EvaluationPlan, PlotTable, RunManifest, RunSummary
+from molforge_eval.run_files import RunFiles, list_run
+from molforge_eval.strict_json import pointer_of, read_file_value
+
+Record = TypeVar("Record", bound=FrozenModel)
+
+
+@dataclass(frozen=True)
+class RunDirectory:
+    """Everything that a run says, as far as it could be read."""
+
+    root: Path
+    """The directory; for an archive the folder that it was unpacked into."""
+    name: str
+    """Name of the directory or archive."""
+    format_version: Literal[0, 1]
+    files: RunFiles
+    manifest: RunManifest | None
+    plan: EvaluationPlan | None
+    before: Evaluation | None
+    after: Evaluation | None
+    trainer_log: pl.DataFrame
+    """One row a line; columns of `log_tables.TRAINER_HEAD`, then the trainer's own keys."""
+    rollouts: pl.DataFrame
+    """One row a line; columns of `log_tables.ROLLOUT_SCHEMA`."""
+    summary: RunSummary | None
+    checksums: Checksums | None
+    plot_table: PlotTable | None
+    findings: tuple[Finding, ...]
+    """What reading and the schemas found."""
+    omitted: Mapping[str, int]
+    """Findings beyond the limit, by code."""
+    limits: Limits
+
+    def evaluations(self) -> tuple[tuple[str, Evaluation], ...]:
+        """Return path and evaluation of those that could be read, before first."""
+        pairs = ((layout.BEFORE, self.before), (layout.AFTER, self.after))
+        return tuple((path, evaluation) for path, evaluation in pairs if evaluation is not None)
+
+
+def load(path: Path, limits: Limits = DEFAULT_LIMITS) -> RunDirectory:
+    """Read a run directory, or a zip archive of one.
+
+    Args:
+        path: The directory or the archive.
+        limits: Bounds on what is read.
+
+    Raises:
+        UnreadableError: The path is absent or unreadable, or holds nothing of a run.
+    """
+    ledger = Ledger(limits.findings_a_code)
+    if not path.is_file():
+        return _load_folder(path, path, ledger, limits)
+    unpacked = unpack_archive(path, limits)
+    ledger.extend(unpacked.findings)
+    try:
+        run = _load_folder(path, unpacked.root, ledger, limits)
+    except BaseException:
+        shutil.rmtree(unpacked.holder, ignore_errors=True)
+        raise
+    weakref.finalize(run, shutil.rmtree, unpacked.holder, ignore_errors=True)
+    return run
+
+
+def _load_folder(path: Path, root: Path, ledger: Ledger, limits: Limits) -> RunDirectory:
+    files = list_run(root, limits)
+    ledger.extend(files.findings)
+    if not any(layout.is_record(name) for name in files.sizes):
+        raise UnreadableError(
+            f"{path} holds none of the files of a run",
+            where=str(path),
+            mend=f"Name the folder that holds {layout.MANIFEST}.",
+        )
+    version = _format_version(files, limits)
+    if version == 0:
+        return _load_old(path, files, ledger, limits)
+    return RunDirectory(
+        root=root,
+        name=path.name,
+        format_version=1,
+        files=files,
+        manifest=_read_record(files, layout.MANIFEST, "run_manifest", RunManifest, ledger, limits),
+        plan=_read_record(files, layout.PLAN, "eval_plan", EvaluationPlan, ledger, limits),
+        before=_read_record(files, layout.BEFORE, "evaluation", Evaluation, ledger, limits),
+        after=_read_record(files, layout.AFTER, "evaluation", Evaluation, ledger, limits),
+        trainer_log=read_trainer_log(files, ledger, limits),
+        rollouts=read_rollouts(files, ledger, limits),
+        summary=_read_record(files, layout.SUMMARY, "run_summary", RunSummary, ledger, limits),
+        checksums=_read_record(files, layout.CHECKSUMS, "checksums", Checksums, ledger, limits),
+        plot_table=_read_record(files, layout.PLOT_DATA, "plot_data", PlotTable, ledger, limits),
+        findings=ledger.findings(),
+        omitted=ledger.omitted(),
+        limits=limits,
+    )
+
+
+def read_json(files: RunFiles, path: str, ledger: Ledger, limits: Limits) -> Any:
+    """Read a file of one JSON text; `None` when there is no value, with the faults in the ledger."""
+    try:
+        data = files.read(path, at_most=limits.file_bytes)
+    except OSError as error:
+        ledger.add(finding("FILE_UNREADABLE", f"the file cannot be read: {error.strerror or error}", file=path))
+        return None
+    if data is None:
+        what = f"the file has {files.sizes[path]} bytes, the limit is {limits.file_bytes}"
+        ledger.add(finding("FILE_TOO_LARGE", what, file=path))
+        return None
+    parsed = read_file_value(data, limits)
+    for fault in parsed.faults:
+        ledger.add(finding(fault.code, fault.what, file=path, pointer=fault.pointer))
+    return parsed.value if parsed.usable else None
+
+
+def _read_record(
+    files: RunFiles, path: str, shape: str, model: type[Record], ledger: Ledger, limits: Limits
+) -> Record | None:
+    if path not in files:
+        return None
+    value = read_json(files, path, ledger, limits)
+    if value is None or not fits(value, shape, path, None, ledger):
+        return None
+    try:
+        return model.model_validate(value)
+    except ValidationError as error:
+        for detail in error.errors(include_url=False):
+            what = f"value {seen(detail['input'])}: {detail['msg']}"
+            ledger.add(finding("SCHEMA_UNMET", what, file=path, pointer=pointer_of(detail["loc"])))
+        return None
+
+
+def _format_version(files: RunFiles, limits: Limits) -> Literal[0, 1]:
+    """Tell the layout: 1 as soon as anything in the run claims it, so that no record escapes by losing its manifest."""
+    if any(path in files for path in (layout.CHECKSUMS, layout.PLAN, layout.PLOT_DATA)):
+        return 1
+    silent = Ledger()
+    for path in (layout.MANIFEST, layout.SUMMARY, *layout.EVALUATIONS):
+        value = read_json(files, path, silent, limits) if path in files else None
+        if isinstance(value, Mapping) and "format_version" in value:
+            return 1
+    for path in layout.LOGS:
+        if path in files and b'"format_version"' in _head(files, path):
+            return 1
+    return 0
+
+
+def _head(files: RunFiles, path: str) -> bytes:
+    try:
+        with files.open(path) as handle:
+            return handle.read(2**16)
+    except OSError:
+        return b""
+
+
+def _load_old(path: Path, files: RunFiles, ledger: Ledger, limits: Limits) -> RunDirectory:
+    missing = [name for name in (layout.PLAN, layout.CHECKSUMS, layout.PLOT_DATA) if name not in files]
+    what = f"the run has format version 0, which has no {', no '.join(missing)}; its records were listed, not judged"
+    ledger.add(finding("FORMAT_OLD", what))
+    nothing = RunFiles(root=files.root, sizes={}, findings=())
+    return RunDirectory(
+        root=files.root,
+        name=path.name,
+        format_version=0,
+        files=files,
+        manifest=None,
+        plan=None,
+        before=None,
+        after=None,
+        trainer_log=read_trainer_log(nothing, ledger, limits),
+        rollouts=read_rollouts(nothing, ledger, limits),
+        summary=None,
+        checksums=None,
+        plot_table=None,
+        findings=ledger.findings(),
+        omitted=ledger.omitted(),
+        limits=limits,
+    )

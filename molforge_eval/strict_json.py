@@ -1,0 +1,215 @@
+"""One JSON text into one value, loudly: whatever a lenient parser would hide becomes a fault with its pointer.
+
+A text that our own writers spelled is recognised by writing it again: equal bytes cannot hold a repeated key, an
+integer beyond 64 bits or an odd spelling. Everything else goes through the slow, strict reading.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import orjson
+
+from molforge_eval.catalogue import seen
+from molforge_eval.limits import Limits
+
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+MOST_FAULTS = 200
+"""Faults of one text that are named one by one."""
+_WIDEST = 2**64
+_TOKENS = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[\]{}]', re.DOTALL)
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+class Fault(NamedTuple):
+    """What is wrong with a text; the caller knows the file and the line."""
+
+    code: str
+    what: str
+    pointer: str | None = None
+
+
+class Parsed(NamedTuple):
+    """A value and its faults; `usable` is false when there is no value."""
+
+    value: Any
+    faults: tuple[Fault, ...]
+    usable: bool
+
+
+def read_value(data: bytes, limits: Limits) -> Parsed:
+    """Read one JSON text.
+
+    Args:
+        data: The text without a line end.
+        limits: Bounds on depth and on the length of numbers.
+
+    Returns:
+        The value with what is absurd in it replaced by `None` (a number that is not finite or too wide) and the faults;
+        an unusable result when the text is no JSON.
+    """
+    if data.count(b"[") + data.count(b"{") <= limits.json_depth:
+        try:
+            value = orjson.loads(data)
+        except orjson.JSONDecodeError:
+            return _read_strictly(data, limits)
+        if orjson.dumps(value) == data:
+            return Parsed(value, (), usable=True)
+    return _read_strictly(data, limits)
+
+
+def read_file_value(data: bytes, limits: Limits) -> Parsed:
+    """Read a whole file that holds one JSON text, as `read_value` does."""
+    try:
+        value = orjson.loads(data)
+        written_by_us = orjson.dumps(value, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE) == data
+    except (orjson.JSONDecodeError, TypeError):
+        return _read_strictly(data, limits)
+    if written_by_us and _depth_of_value(value) <= limits.json_depth:
+        return Parsed(value, (), usable=True)
+    return _read_strictly(data, limits)
+
+
+class _Absurd(NamedTuple):
+    code: str
+    spelling: str
+
+
+class _Repeated(dict[str, Any]):
+    """An object that has a key twice; the last value stands, as in most parsers."""
+
+    keys_twice: tuple[str, ...] = ()
+
+
+def _read_strictly(data: bytes, limits: Limits) -> Parsed:
+    faults: list[Fault] = []
+    if data.startswith(BYTE_ORDER_MARK):
+        faults.append(Fault("TEXT_MARKED", "the text begins with a byte order mark"))
+        data = data[len(BYTE_ORDER_MARK) :]
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        faults.append(Fault("TEXT_UNDECODABLE", f"byte {error.start + 1} is not UTF-8"))
+        return Parsed(None, tuple(faults), usable=False)
+    if "\0" in text:
+        faults.append(Fault("TEXT_NUL", f"byte {data.index(0) + 1} is NUL"))
+        return Parsed(None, tuple(faults), usable=False)
+    depth = _depth_of_text(data)
+    if depth > limits.json_depth:
+        faults.append(Fault("JSON_TOO_DEEP", f"lists and objects nest {depth} deep, the limit is {limits.json_depth}"))
+        return Parsed(None, tuple(faults), usable=False)
+    try:
+        value = _decoder(limits).decode(text)
+    except json.JSONDecodeError as error:
+        faults.append(Fault("JSON_UNREADABLE", f"not JSON at column {error.colno}: {error.msg}"))
+        return Parsed(None, tuple(faults), usable=False)
+    cleaned = _clean(value, "", faults)
+    if len(faults) > MOST_FAULTS:
+        more = f"{len(faults) - MOST_FAULTS} more faults stand in this text"
+        faults[MOST_FAULTS:] = [Fault(faults[MOST_FAULTS].code, more, faults[MOST_FAULTS].pointer)]
+    return Parsed(cleaned, tuple(faults), usable=True)
+
+
+def _decoder(limits: Limits) -> json.JSONDecoder:
+    def whole(spelling: str) -> Any:
+        if len(spelling) > limits.number_digits:
+            return _Absurd("NUMBER_TOO_LONG", spelling)
+        number = int(spelling)
+        return number if -_WIDEST // 2 <= number < _WIDEST else _Absurd("NUMBER_TOO_WIDE", spelling)
+
+    def broken(spelling: str) -> Any:
+        if len(spelling) > limits.number_digits:
+            return _Absurd("NUMBER_TOO_LONG", spelling)
+        number = float(spelling)
+        return number if abs(number) != float("inf") else _Absurd("NUMBER_NOT_FINITE", spelling)
+
+    def constant(spelling: str) -> Any:
+        return _Absurd("NUMBER_NOT_FINITE", spelling)
+
+    def pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
+        plain = dict(items)
+        if len(plain) == len(items):
+            return plain
+        repeated = _Repeated(plain)
+        times = Counter(name for name, _ in items)
+        repeated.keys_twice = tuple(name for name, count in times.items() if count > 1)
+        return repeated
+
+    return json.JSONDecoder(object_pairs_hook=pairs, parse_int=whole, parse_float=broken, parse_constant=constant)
+
+
+def _clean(value: Any, pointer: str, faults: list[Fault]) -> Any:
+    match value:
+        case _Absurd():
+            faults.append(Fault(value.code, f"number {seen(value.spelling)[1:-1]} {_ABSURD[value.code]}", pointer))
+            return None
+        case str():
+            return _clean_text(value, pointer, faults)
+        case dict():
+            if isinstance(value, _Repeated):
+                for name in value.keys_twice:
+                    place = f"{pointer}/{escape_step(name)}"
+                    faults.append(Fault("KEY_REPEATED", f"key {seen(name)} stands more than once", place))
+            return {
+                _clean_text(name, pointer, faults): _clean(item, f"{pointer}/{escape_step(name)}", faults)
+                for name, item in value.items()
+            }
+        case list():
+            return [_clean(item, f"{pointer}/{index}", faults) for index, item in enumerate(value)]
+        case _:
+            return value
+
+
+_ABSURD = {
+    "NUMBER_NOT_FINITE": "is not finite",
+    "NUMBER_TOO_WIDE": "needs more than 64 bits",
+    "NUMBER_TOO_LONG": "is longer than the limit",
+}
+
+
+def _clean_text(text: str, pointer: str, faults: list[Fault]) -> str:
+    if not _SURROGATE.search(text):
+        return text
+    faults.append(Fault("TEXT_SURROGATE", "the text holds half of a surrogate pair", pointer))
+    return _SURROGATE.sub("\ufffd", text)
+
+
+def escape_step(name: str) -> str:
+    """Escape one step of a JSON pointer."""
+    return name.replace("~", "~0").replace("/", "~1")
+
+
+def pointer_of(steps: Iterable[str | int]) -> str:
+    """Join steps to a JSON pointer."""
+    return "".join(f"/{escape_step(str(step))}" for step in steps)
+
+
+def _depth_of_text(data: bytes) -> int:
+    depth = deepest = 0
+    for token in _TOKENS.finditer(data):
+        mark = token.group()
+        if mark in (b"[", b"{"):
+            depth += 1
+            deepest = max(deepest, depth)
+        elif mark in (b"]", b"}"):
+            depth -= 1
+    return deepest
+
+
+def _depth_of_value(value: Any) -> int:
+    depth = 0
+    layer = [value]
+    while layer:
+        layer = [
+            child
+            for item in layer
+            if isinstance(item, dict | list)
+            for child in (item.values() if isinstance(item, dict) else item)
+            if isinstance(child, dict | list)
+        ]
+        depth += 1
+    return depth

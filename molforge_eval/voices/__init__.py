@@ -1,0 +1,1 @@
+"""Renderings of the same findings, for a person and for a program."""
