@@ -14,7 +14,7 @@ import zipfile
 import zlib
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
-from typing import NamedTuple
+from typing import IO, NamedTuple
 
 from molforge_env.errors import UnreadableError
 from molforge_eval import layout
@@ -179,7 +179,7 @@ def _write_member(
     return written, None
 
 
-def _chunks(source: zipfile.ZipExtFile) -> Iterator[bytes]:
+def _chunks(source: IO[bytes]) -> Iterator[bytes]:
     while chunk := source.read(_CHUNK):
         yield chunk
 

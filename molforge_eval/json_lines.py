@@ -46,7 +46,8 @@ def read_lines(handle: BinaryIO, limits: Limits) -> Iterator[Line]:
             what = f"the line has {size} bytes, the limit is {limits.line_bytes}"
             yield Line(number, None, (Fault("LINE_TOO_LONG", what),))
             continue
-        text, notes = raw.rstrip(b"\n"), ()
+        text = raw.rstrip(b"\n")
+        notes: tuple[Fault, ...] = ()
         if text.endswith(b"\r"):
             text = text.rstrip(b"\r")
             if not return_named:

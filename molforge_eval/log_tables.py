@@ -38,6 +38,7 @@ ROLLOUT_SCHEMA: Mapping[str, Any] = {
     "reward_mode": pl.String,
     "step_index": pl.Int64,
     "tool": pl.String,
+    "tool": pl.String,
     "action_type": pl.String,
     "acting_role": pl.String,
     "slot": pl.String,

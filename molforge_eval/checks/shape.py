@@ -38,8 +38,8 @@ class Shape:
     def __init__(self, name: str) -> None:
         """Compile the schema; no reference leaves it."""
         schema = schema_files.load(name)
-        self._compiled = jsonschema_rs.Draft202012Validator(schema, validate_formats=True, retriever=_refuse_address)
-        self._reference = _ReferenceValidator(
+        self._compiled = jsonschema_rs.Draft202012Validator(dict(schema), validate_formats=True, retriever=_refuse_address)
+        self._reference: Any = _ReferenceValidator(
             schema, registry=_CLOSED_REGISTRY, format_checker=jsonschema.Draft202012Validator.FORMAT_CHECKER
         )
 
@@ -49,7 +49,7 @@ class Shape:
 
     def reference_fits(self, value: Any) -> bool:
         """Tell the same by the reference implementation."""
-        return self._reference.is_valid(value)
+        return bool(self._reference.is_valid(value))
 
     def explain(self, value: Any) -> Iterator[Misfit]:
         """Name what does not fit, the first fifty."""
@@ -70,7 +70,7 @@ def shape_of(name: str) -> Shape:
 
 
 def _refuse_address(address: str) -> NoReturn:
-    raise NoSuchResource(ref=address)
+    raise NoSuchResource(address)
 
 
 def _match_whole(_: Any, pattern: str, value: Any, __: Mapping[str, Any]) -> Iterator[ValidationError]:
@@ -79,11 +79,13 @@ def _match_whole(_: Any, pattern: str, value: Any, __: Mapping[str, Any]) -> Ite
         yield ValidationError(f"{value!r} does not match {pattern!r}")
 
 
-_CLOSED_REGISTRY: Registry[Any] = Registry(retrieve=_refuse_address)
-_ReferenceValidator = jsonschema.validators.extend(jsonschema.Draft202012Validator, {"pattern": _match_whole})
+_CLOSED_REGISTRY: Registry[Any] = Registry().with_resources([])
+_ReferenceValidator: Any = jsonschema.validators.extend(  # type: ignore[no-untyped-call]  # its stubs have no types here
+    jsonschema.Draft202012Validator, {"pattern": _match_whole}
+)
 
 
-def _misfits(error: ValidationError) -> Iterator[Misfit]:
+def _misfits(error: Any) -> Iterator[Misfit]:
     if error.validator == "anyOf" and error.context:
         nearest = best_match(iter(error.context))
         if nearest is not None and nearest.absolute_path != error.absolute_path:
@@ -119,7 +121,7 @@ _DEMANDS: Mapping[str, str] = {
 }
 
 
-def _demand(error: ValidationError) -> str:
+def _demand(error: Any) -> str:
     wanted = error.validator_value
     words = _DEMANDS.get(error.validator)
     if words is None:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import AwareDatetime, Field, PlainSerializer
 
-FORMAT_VERSION = 1
+FORMAT_VERSION: Final = 1
 """Version of the run directory that this product writes. Version 0 is the public script's layout."""
 
 FormatVersion = Literal[1]

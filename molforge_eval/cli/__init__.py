@@ -1,0 +1,1 @@
+"""Command lines, one file a group; heavy imports stand inside the commands."""
