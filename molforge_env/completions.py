@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 _OPEN = "<tool_call>"
-_CLOSE = re.compile(r"</tool_call>\s*")
-_END = "<|im_end|>"
+_MARK = re.compile(r"<think>|<tool_call>|<\|im_end\|>\s*")
+_CLOSE = {"<think>": re.compile(r"</think>\s*"), _OPEN: re.compile(r"</tool_call>\s*")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +21,8 @@ class ToolCall:
     """One call as the model wrote it; whether the tool exists and likes its arguments is not judged here."""
 
     name: str
-    arguments: Mapping[str, Any]
+    arguments: Any
+    """A mapping by name; whatever else the model wrote in its place stands as it is, and the call is refused."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class ParsedCompletion:
 
     calls: tuple[ToolCall, ...]
     content: str
-    """Text outside the call blocks."""
+    """Text outside thoughts and call blocks."""
     blocks: int
     """How often a call block was opened, readable or not."""
     malformed: str | None
@@ -45,6 +45,9 @@ class _MalformedError(Exception):
 def parse_completion(raw: str) -> ParsedCompletion:
     """Read the tool calls of a completion.
 
+    A block that the text ends in counts when its JSON is whole: a turn that was cut at its token limit, just before
+    the closing mark, is a call for the trainer too. Inside a thought nothing is a call.
+
     Args:
         raw: Decoded text of one assistant turn, the end marker included or not.
 
@@ -54,37 +57,35 @@ def parse_completion(raw: str) -> ParsedCompletion:
     >>> parse_completion('<tool_call>\\n{"name": "defer", "arguments": {}}\\n</tool_call>').calls
     (ToolCall(name='defer', arguments={}),)
     """
-    text = raw.split(_END, 1)[0]
-    blocks = text.count(_OPEN)
     calls: list[ToolCall] = []
     outside: list[str] = []
     position = 0
-    try:
-        while (start := text.find(_OPEN, position)) >= 0:
-            outside.append(text[position:start])
-            close = _CLOSE.search(text, start + len(_OPEN))
-            if close is None:
-                raise _MalformedError("a call block is not closed")
-            calls.append(_read_call(text[start + len(_OPEN) : close.start()]))
-            position = close.end()
-    except _MalformedError as error:
-        return ParsedCompletion((), text.strip(), blocks, str(error))
-    outside.append(text[position:])
-    return ParsedCompletion(tuple(calls), "".join(outside).strip(), blocks, None)
+    while (mark := _MARK.search(raw, position)) is not None:
+        outside.append(raw[position : mark.start()])
+        position = mark.end()
+        close = _CLOSE.get(mark.group())
+        if close is None:
+            continue  # an end marker
+        end = close.search(raw, position)
+        body = raw[position:] if end is None else raw[position : end.start()]
+        position = len(raw) if end is None else end.end()
+        if mark.group() == _OPEN:
+            try:
+                calls.append(_read_call(body, is_closed=end is not None))
+            except _MalformedError as error:
+                return ParsedCompletion((), raw.replace("<|im_end|>", "").strip(), raw.count(_OPEN), str(error))
+    outside.append(raw[position:])
+    return ParsedCompletion(tuple(calls), "".join(outside).strip(), len(calls), None)
 
 
-def _read_call(body: str) -> ToolCall:
+def _read_call(body: str, *, is_closed: bool) -> ToolCall:
     try:
         parsed = json.loads(body)
     except (ValueError, RecursionError) as error:
-        raise _MalformedError("a call block is not JSON") from error
+        raise _MalformedError("a call block is not JSON" if is_closed else "a call block is not closed") from error
     if not isinstance(parsed, dict):
         raise _MalformedError("a call block is not a JSON object")
     name, arguments = parsed.get("name"), parsed.get("arguments")
     if not isinstance(name, str):
         raise _MalformedError("a call has no name")
-    if arguments is None:
-        arguments = {}
-    if not isinstance(arguments, dict):
-        raise _MalformedError("the arguments of a call are not an object")
-    return ToolCall(name, arguments)
+    return ToolCall(name, {} if arguments is None else arguments)

@@ -314,7 +314,7 @@ def main(arguments: Sequence[str]) -> int:
         total = compare_files(Path(argument) for argument in arguments)
     except MolForgeError as error:
         return report_error(error)
-    print(write_report(total))
+    sys.stdout.write(write_report(total) + "\n")
     return EXIT_FINDINGS if total.differences else EXIT_SOUND
 
 

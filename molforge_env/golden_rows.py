@@ -91,10 +91,10 @@ class StepRow(FrozenModel):
     gov: str = ""
     budget: int = 0
     mol: str = ""
-    comp: list[tuple[str, float]] = []
-    vetoes: list[str] = []
-    approvals: list[str] = []
-    objections: list[str] = []
+    comp: list[tuple[str, float]] = Field(default_factory=list)
+    vetoes: list[str] = Field(default_factory=list)
+    approvals: list[str] = Field(default_factory=list)
+    objections: list[str] = Field(default_factory=list)
     assays: list[tuple[str, str, float, float, float, int, str]] | None = None
     """The whole list of known readings, only where it changed."""
     tool_reward: float | None = None

@@ -97,17 +97,21 @@ def _evidence(episode: Episode) -> float:
     return min(share, 1.0 if post_shift_potency_known(episode) else _TABLE["evidence_after_shift"])
 
 
-def _coordination(episode: Episode) -> float:
+def count_reviews(episode: Episode) -> tuple[int, int]:
+    """Count the correct messages so far and those that the turns called for."""
     expected = 0
     for turn in episode.history:
         if turn.action.action_type != "defer":
             expected += 1 + len(turn.governance.required_roles)
-    if expected == 0:
-        return open01(0.0)
     correct = 0
     for count in episode.roles.values():
         correct += count.correct
-    return open01(min(correct, expected) / expected)
+    return correct, expected
+
+
+def _coordination(episode: Episode) -> float:
+    correct, expected = count_reviews(episode)
+    return open01(min(correct, expected) / expected if expected else 0.0)
 
 
 def _progress_score(episode: Episode, measures: _Measures) -> float:

@@ -88,16 +88,14 @@ def _full_body(observation: Observation) -> str:
         for row in observation.known_assays[-_SHOWN_ASSAYS:]
     )
     constraints = ", ".join(_full_constraint(row) for row in observation.constraint_status)
-    return "\n".join(
-        (
-            f"scenario: {observation.scenario_id} ({observation.difficulty}), target {observation.target_name}",
-            f"step: {observation.step_index}/{observation.max_steps}, "
-            f"budget: {observation.remaining_budget}/{observation.max_budget}",
-            f"molecule: {observation.current_molecule}",
-            f"assays: {shown or 'none'}",
-            f"constraints: {constraints}",
-            str(words["instruction"]),
-        )
+    return (
+        f"scenario: {observation.scenario_id} ({observation.difficulty}), target {observation.target_name}\n"
+        f"step: {observation.step_index}/{observation.max_steps}, "
+        f"budget: {observation.remaining_budget}/{observation.max_budget}\n"
+        f"molecule: {observation.current_molecule}\n"
+        f"assays: {shown or 'none'}\n"
+        f"constraints: {constraints}\n"
+        f"{words['instruction']}"
     )
 
 
