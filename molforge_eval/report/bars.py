@@ -11,7 +11,7 @@ from molforge_eval.report.series import ACTIONS, ActionShare
 from molforge_eval.report.theme import colour
 
 if TYPE_CHECKING:
-    import altair as alt
+    from molforge_eval.report.render import Chart
 
 _LABELLED_SHARE = 0.06
 _DARK_FILLS = frozenset({"edit", "submit"})
@@ -29,15 +29,15 @@ class TaskScore(NamedTuple):
     high: float | None
 
 
-def action_chart(shares: Sequence[ActionShare], phases: Sequence[str], *, size: Size) -> alt.LayerChart:
+def action_chart(shares: Sequence[ActionShare], phases: Sequence[str], *, size: Size) -> Chart:
     """Draw each phase as one bar of the whole, cut by action; a part of 6 % or more is labelled."""
     import altair as alt
 
-    used = [action for action in ACTIONS if any(s.count for s in shares if s.action == action)]
+    used = [action for action in ACTIONS if any(s.calls for s in shares if s.action == action)]
     rows = []
     for phase in phases:
         left = 0.0
-        for share in (s for s in shares if s.phase == phase and s.count):
+        for share in (s for s in shares if s.phase == phase and s.calls):
             rows.append(
                 {
                     "phase": phase,
@@ -70,7 +70,7 @@ def action_chart(shares: Sequence[ActionShare], phases: Sequence[str], *, size: 
     return alt.layer(bars, text).properties(width=size.width, height=size.height)
 
 
-def score_chart(scores: Sequence[TaskScore], tasks: Sequence[str], *, y_title: str, size: Size) -> alt.LayerChart:
+def score_chart(scores: Sequence[TaskScore], tasks: Sequence[str], *, y_title: str, size: Size) -> Chart:
     """Draw before and after side by side for each task, with whiskers where intervals are; a missing arm is absent."""
     import altair as alt
 

@@ -11,6 +11,8 @@ from molforge_eval.report.theme import colour
 if TYPE_CHECKING:
     import altair as alt
 
+    from molforge_eval.report.render import Chart
+
 _FEW_POINTS = 40
 STEP_TITLE = "optimizer step"
 
@@ -30,7 +32,7 @@ class NamedCurve(NamedTuple):
     curve: Curve
 
 
-def curve_chart(curve: Curve, *, y_title: str, role: str, size: Size, averaged: bool = True) -> alt.LayerChart:
+def curve_chart(curve: Curve, *, y_title: str, role: str, size: Size, averaged: bool = True) -> Chart:
     """Draw one curve: the values pale, their moving average strong, a gap where a value was not finite."""
     import altair as alt
 
@@ -48,7 +50,7 @@ def curve_chart(curve: Curve, *, y_title: str, role: str, size: Size, averaged: 
     return alt.layer(*layers).properties(width=size.width, height=size.height)
 
 
-def curves_chart(curves: Sequence[NamedCurve], *, y_title: str, size: Size, zero: bool = True) -> alt.LayerChart:
+def curves_chart(curves: Sequence[NamedCurve], *, y_title: str, size: Size, zero: bool = True) -> Chart:
     """Draw the moving averages of several curves of one unit, each named at its right end."""
     import altair as alt
 

@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import orjson
 import polars as pl
 
+from molforge_env.errors import UnreadableError
+from molforge_eval import layout
 from molforge_eval.canonical import digest, file_bytes
 from molforge_eval.records import Evaluation, PlotRecord, PlotTable
 from molforge_eval.report.bars import TaskScore, action_chart, score_chart
 from molforge_eval.report.curves import Size, curve_chart
-from molforge_eval.report.files import write_whole
 from molforge_eval.report.numerals import whole
 from molforge_eval.report.render import png_of
 from molforge_eval.report.series import (
@@ -33,16 +34,14 @@ from molforge_eval.report.series import (
     trainer_rows,
 )
 from molforge_eval.run_directory import RunDirectory, load
+from molforge_eval.sealing import write_whole
 from molforge_eval.shipped import template_folder
 
 if TYPE_CHECKING:
-    import altair as alt
+    from molforge_eval.report.render import Chart
 
 SOFTWARE = "molforge-evidence"
-PLOT_DATA = "plots/plot_data.json"
-TRAINER_LOG = "logs/trainer_log_history.jsonl"
-ROLLOUT_LOG = "logs/openenv_tool_rollouts.jsonl"
-EVALUATIONS = {"before": "eval_before_training.json", "after": "eval_after_training.json"}
+EVALUATIONS = {"before": layout.BEFORE, "after": layout.AFTER}
 MEAN = "mean"
 _SIZE = Size(560, 300)
 _CURVE_COLUMNS = ("segment", "step", "value", "average")
@@ -54,7 +53,7 @@ class Plot(NamedTuple):
     """A picture before it is drawn."""
 
     record: PlotRecord
-    chart: alt.TopLevelMixin
+    chart: Chart
 
 
 def draw_plots(run_dir: Path) -> PlotTable:
@@ -72,7 +71,7 @@ def draw_plots(run_dir: Path) -> PlotTable:
     (run.root / "plots").mkdir(exist_ok=True)
     for plot in plots:
         write_whole(run.root / plot.record.path, _signed_png(png_of(plot.chart), table.run_id, plot.record))
-    write_whole(run.root / PLOT_DATA, file_bytes(table))
+    write_whole(run.root / layout.PLOT_DATA, file_bytes(table))
     return table
 
 
@@ -86,14 +85,14 @@ def plots_of(run: RunDirectory) -> tuple[Plot, ...]:
 
 def _trainer_plot(rows: Sequence[Mapping[str, Any]], name: str, column: str, role: str) -> Plot | None:
     curve = curve_of(rows, column)
-    return _curve_plot(curve, name, role, sources=(TRAINER_LOG,), columns=("step", column))
+    return _curve_plot(curve, name, role, sources=(layout.TRAINER_LOG,), columns=("step", column))
 
 
 def _score_plot(rollouts: pl.DataFrame) -> Plot | None:
     ends = rollouts.filter(pl.col("ended_by").is_not_null())
     curve = curve_over_steps(ends["trainer_step"].to_list(), ends["episode_score"].to_list(), "episode_score")
     return _curve_plot(
-        curve, "final_score_curve", "ceiling", sources=(ROLLOUT_LOG,), columns=("trainer_step", "episode_score")
+        curve, "final_score_curve", "ceiling", sources=(layout.ROLLOUTS,), columns=("trainer_step", "episode_score")
     )
 
 
@@ -159,9 +158,9 @@ def _action_plot(rollouts: pl.DataFrame) -> Plot | None:
     record = _record(
         "action_distribution",
         words,
-        sources=(ROLLOUT_LOG,),
+        sources=(layout.ROLLOUTS,),
         source_columns=("trainer_step", "action_type"),
-        columns=("phase", "action", "count", "share"),
+        columns=("phase", "action", "calls", "share"),
         rows=[tuple(share) for share in shares],
     )
     chart = action_chart(shares, [phase for phase, lines in phases.items() if len(lines)], size=Size(560, 130))
@@ -202,6 +201,12 @@ def _short(task: str) -> str:
 
 
 def _run_id(run: RunDirectory) -> str:
+    if run.manifest is None:
+        raise UnreadableError(
+            f"{layout.MANIFEST} is missing or cannot be read",
+            where=str(run.root / layout.MANIFEST),
+            mend="Write the manifest before the pictures; `molforge-eval validate` names what is wrong with it.",
+        )
     return run.manifest.run_id
 
 

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import re
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from molforge_eval.report.theme import chart_settings, palettes
 from molforge_eval.shipped import font_folder
 
 if TYPE_CHECKING:
     import altair as alt
+
+    Chart: TypeAlias = alt.LayerChart | alt.FacetChart | alt.HConcatChart
 
 _VEGA_LITE = "6.4"
 _PIXELS_PER_INCH = 150.0
@@ -30,7 +32,7 @@ class Svg(NamedTuple):
     """Trusted markup: made here from numbers and our own words, every text in it escaped."""
 
 
-def svg_of(chart: alt.TopLevelMixin, *, prefix: str) -> Svg:
+def svg_of(chart: Chart, *, prefix: str) -> Svg:
     """Draw a chart as SVG.
 
     Args:
@@ -44,7 +46,7 @@ def svg_of(chart: alt.TopLevelMixin, *, prefix: str) -> Svg:
     return renumbered(text, prefix)
 
 
-def png_of(chart: alt.TopLevelMixin) -> bytes:
+def png_of(chart: Chart) -> bytes:
     """Draw a chart as PNG on white, 150 pixels an inch."""
     import vl_convert
 
@@ -79,7 +81,7 @@ def _attribute(tag: str, name: str) -> str:
     return found[1]
 
 
-def _specification(chart: alt.TopLevelMixin) -> dict[str, Any]:
+def _specification(chart: Chart) -> dict[str, Any]:
     specification: dict[str, Any] = chart.to_dict(validate=False)
     specification["config"] = chart_settings()
     return specification

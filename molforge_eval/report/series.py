@@ -17,6 +17,8 @@ from molforge_env.frozen import FrozenModel
 
 AVERAGE_WINDOW = 10
 """Points of a trailing moving average."""
+MOST_POINTS = 1_200
+"""Points that a drawn curve keeps; numbers are always taken from all of them."""
 SHORTEST_TREND = 5
 """Points below which no trend is claimed."""
 ACTIONS = ("edit", "run_assay", "submit", "restart", "defer", "none")
@@ -41,6 +43,8 @@ class Curve(FrozenModel):
     points: tuple[Point, ...]
     gaps: int
     """Points whose number was not finite."""
+    kept_every: int = 1
+    """1 when all points are here, n when only every n-th and the last one are."""
 
     def finite(self) -> tuple[Point, ...]:
         """Return the points that have a value."""
@@ -52,7 +56,7 @@ class ActionShare(NamedTuple):
 
     phase: str
     action: str
-    count: int
+    calls: int
     share: float
 
 
@@ -103,6 +107,16 @@ def curve_over_steps(steps: Sequence[int], values: Sequence[float | None], colum
         recent = [*recent, mean][-AVERAGE_WINDOW:]
         points.append(Point(0, step, mean, _mean(recent), 0))
     return Curve(column=column, points=tuple(points), gaps=0)
+
+
+def thinned(curve: Curve, most: int = MOST_POINTS) -> Curve:
+    """Keep every n-th point, and the last one, of a curve that is too long to be drawn; gaps are always kept."""
+    if len(curve.points) <= most:
+        return curve
+    every = -(-len(curve.points) // most)
+    last = len(curve.points) - 1
+    kept = (p for number, p in enumerate(curve.points) if number % every == 0 or number == last or p.value is None)
+    return Curve(column=curve.column, points=tuple(kept), gaps=curve.gaps, kept_every=every)
 
 
 def action_shares(phase: str, actions: Sequence[str]) -> tuple[ActionShare, ...]:

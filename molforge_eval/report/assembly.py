@@ -1,0 +1,143 @@
+"""Assemble the evidence of a run: every number put down once, every claim weighed, nothing drawn or worded.
+
+Equal runs give equal evidence: no clock, no random draw beyond those the plan has seeded.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from molforge_eval.ladder import Ladder
+from molforge_eval.records.identity import ArtifactChecksum
+from molforge_eval.report.claims import weigh_claims
+from molforge_eval.report.conduct import conduct_curves, put_conduct, put_training_counts
+from molforge_eval.report.evidence import Evidence, LevelStatement, MissingPart, VerdictStatement
+from molforge_eval.report.learning import put_curves
+from molforge_eval.report.number_book import NumberBook
+from molforge_eval.report.numerals import whole
+from molforge_eval.report.provenance import identify, list_artifacts, list_commands, list_settings, put_manifest
+from molforge_eval.report.scores import Sides, put_scores, put_seeds
+from molforge_eval.report.sentinel import watch_reward
+from molforge_eval.report.transcripts import read_transcripts
+from molforge_eval.run_directory import RunDirectory
+from molforge_eval.validation_result import ValidationResult
+from molforge_eval.verdict import Verdict
+
+DEFAULT_TITLE = "Did training raise the score?"
+MOST_FINDINGS = 60
+DIFFERENCES = "differences"
+_CHECK_FILE = "molforge-eval verify"
+
+
+class Checked(NamedTuple):
+    """A run with everything that was found out about it."""
+
+    run: RunDirectory
+    files: tuple[ArtifactChecksum, ...]
+    """Hashes of the records as they stand on disk."""
+    root_sha256: str | None
+    result: ValidationResult
+    replayed: bool
+    verdict: Verdict | None
+    """`None` when the run has no plan to judge by."""
+    ladder: Ladder
+
+
+def assemble_evidence(checked: Checked, *, title: str = DEFAULT_TITLE) -> Evidence:
+    """Compute everything that the packet says.
+
+    Args:
+        checked: The run, its validation, its verdict.
+        title: Title of the packet.
+    """
+    run, verdict = checked.run, checked.verdict
+    book = NumberBook({entry.path: entry.sha256 for entry in checked.files})
+    put_manifest(book, run.manifest)
+    sides = None if run.plan is None else Sides(run.before, run.after, run.plan)
+    tasks = () if sides is None or verdict is None else put_scores(book, sides, verdict, checked.ladder)
+    seeds = () if sides is None or verdict is None else put_seeds(book, sides, verdict)
+    curves = (*put_curves(book, run.trainer_log, run.rollouts), *conduct_curves(run.rollouts))
+    put_training_counts(book, run.rollouts)
+    phases = put_conduct(book, run.before, run.after, run.rollouts)
+    sentinel = watch_reward(book, curves, run.rollouts, verdict)
+    level = LevelStatement(level=checked.result.level, reason=checked.result.level_reason, replayed=checked.replayed)
+    _put_checks(book, checked.result)
+    statement = _state_verdict(checked)
+    findings = checked.result.findings
+    return Evidence(
+        evidence_version=1,
+        identity=identify(run, checked.root_sha256, title),
+        level=level,
+        verdict=statement,
+        sentinel=sentinel,
+        claims=weigh_claims(
+            outcome=statement.outcome,
+            verdict=verdict,
+            level=level,
+            differences=checked.result.counts.get(DIFFERENCES) if checked.replayed else None,
+            sentinel=sentinel,
+            manifest=run.manifest,
+            gaps=_gaps(book),
+        ),
+        tasks=tasks,
+        seeds=seeds,
+        curves=curves,
+        phases=phases,
+        transcripts=() if sides is None else read_transcripts(book, sides),
+        settings=list_settings(run.manifest),
+        packages=() if run.manifest is None else tuple(sorted(run.manifest.packages.items())),
+        findings=findings[:MOST_FINDINGS],
+        omitted_findings=_omitted(checked.result),
+        artifacts=list_artifacts(book, checked.files),
+        commands=list_commands(run),
+        numbers=book.numbers,
+    )
+
+
+def _state_verdict(checked: Checked) -> VerdictStatement:
+    run, verdict = checked.run, checked.verdict
+    needed: tuple[tuple[MissingPart, object], ...] = (("before", run.before), ("after", run.after), ("plan", run.plan))
+    missing = tuple(name for name, found in needed if found is None)
+    if verdict is None:
+        return VerdictStatement(
+            outcome="withheld" if checked.result.has_errors() and not missing else "incomplete",
+            reasons=("the run has no evaluation plan to judge by",),
+            before_against_floor=None,
+            after_against_floor=None,
+            has_interval=False,
+            interval_reason="nothing was judged",
+            trained_on_official=None,
+            missing=missing,
+            differing=(),
+        )
+    return VerdictStatement(
+        outcome=verdict.outcome,
+        reasons=verdict.reasons,
+        before_against_floor=verdict.scale.before_against_floor,
+        after_against_floor=verdict.scale.after_against_floor,
+        has_interval=verdict.sampled.interval is not None,
+        interval_reason=verdict.sampled.interval_reason,
+        trained_on_official=None if run.manifest is None else run.manifest.configuration.canonical_share > 0,
+        missing=missing,
+        differing=tuple(difference.text() for difference in verdict.differing),
+    )
+
+
+def _put_checks(book: NumberBook, result: ValidationResult) -> None:
+    for name, count in sorted(result.counts.items()):
+        book.put(f"check.{name}", count, whole(count), (_CHECK_FILE, name))
+    for severity in ("error", "warning", "info"):
+        count = len([finding for finding in result.findings if finding.severity == severity])
+        book.put(f"findings.{severity}", count, whole(count), (_CHECK_FILE, "findings"))
+
+
+def _omitted(result: ValidationResult) -> dict[str, int]:
+    left_out: dict[str, int] = dict(result.omitted)
+    for finding in result.findings[MOST_FINDINGS:]:
+        left_out[finding.code] = left_out.get(finding.code, 0) + 1
+    return dict(sorted(left_out.items()))
+
+
+def _gaps(book: NumberBook) -> int:
+    found = next(number for number in book.numbers if number.id == "training.non_finite")
+    return int(found.value or 0)

@@ -1,0 +1,98 @@
+"""The claims of the first page and how each stands, the untested ones among them.
+
+A claim stands by a closed rule over the verdict, the level and the sentinel. Nothing is supported by its absence: what
+was not looked at is `not tested`.
+"""
+
+from __future__ import annotations
+
+from molforge_eval.comparison import TaskComparison
+from molforge_eval.records.manifest import RunManifest
+from molforge_eval.report.evidence import Claim, LevelStatement, Sentinel, Standing
+from molforge_eval.verdict import Outcome, Verdict
+
+_BY_OUTCOME: dict[Outcome, Standing] = {
+    "improved": "supported",
+    "no change shown": "not shown",
+    "regressed": "contradicted",
+    "inconclusive": "unclear",
+    "incomplete": "not tested",
+    "withheld": "withheld",
+}
+
+
+def weigh_claims(
+    *,
+    outcome: Outcome,
+    verdict: Verdict | None,
+    level: LevelStatement,
+    differences: int | None,
+    sentinel: Sentinel,
+    manifest: RunManifest | None,
+    gaps: int,
+) -> tuple[Claim, ...]:
+    """Say how each claim stands, in the order of the first page.
+
+    Args:
+        outcome: The outcome of the verdict.
+        verdict: The verdict, or `None` when nothing could be judged.
+        level: What checking has shown.
+        differences: Values in which replay differed; `None` when nothing was replayed.
+        sentinel: Reward against score.
+        manifest: Steps, adapters; `None` when it cannot be read.
+        gaps: Trainer rows with a number that is not finite.
+    """
+    withheld = outcome == "withheld"
+    return (
+        Claim(key="score_rose", standing=_BY_OUTCOME[outcome]),
+        Claim(key="every_task_rose", standing="withheld" if withheld else _every_task(verdict)),
+        Claim(key="reward_tracks_score", standing=_reward_tracks(sentinel)),
+        Claim(key="training_happened", standing=_training(manifest, gaps)),
+        Claim(key="scores_replayed", standing=_replayed(level, differences)),
+        Claim(key="unseen_tasks", standing="not tested"),
+        Claim(key="other_seeds", standing="not tested"),
+        Claim(key="adapter_regenerates", standing="not tested"),
+    )
+
+
+def _every_task(verdict: Verdict | None) -> Standing:
+    tasks = () if verdict is None else verdict.tasks
+    if verdict is None or not tasks or any(task.holm_p_value is None for task in tasks):
+        return "not tested"
+    rose = [task for task in tasks if _is_shown(task, verdict.alpha, sign=1)]
+    if any(_is_shown(task, verdict.alpha, sign=-1) for task in tasks):
+        return "contradicted"
+    if len(rose) == len(tasks):
+        return "supported"
+    return "partly" if rose else "not shown"
+
+
+def _is_shown(task: TaskComparison, alpha: float, *, sign: int) -> bool:
+    if task.holm_p_value is None or task.difference is None:
+        return False
+    return task.holm_p_value < alpha and sign * task.difference > 0
+
+
+def _reward_tracks(sentinel: Sentinel) -> Standing:
+    if sentinel.flagged:
+        return "contradicted"
+    if "unknown" in {sentinel.reward, sentinel.score}:
+        return "not tested"
+    return "supported" if sentinel.reward == sentinel.score == "rose" else "unclear"
+
+
+def _training(manifest: RunManifest | None, gaps: int) -> Standing:
+    if manifest is None or manifest.input_adapter is None or manifest.output_adapter is None:
+        return "not tested"
+    if manifest.input_adapter.sha256 == manifest.output_adapter.sha256:
+        return "contradicted"
+    whole_run = manifest.status == "complete" and manifest.steps_completed >= manifest.configuration.max_steps
+    return "supported" if whole_run and gaps == 0 else "partly"
+
+
+def _replayed(level: LevelStatement, differences: int | None) -> Standing:
+    if not level.replayed or differences is None:
+        return "not tested"
+    if differences:
+        return "contradicted"
+    return "supported" if level.level == "E3" else "unclear"

@@ -1,0 +1,125 @@
+"""The learning curves of the packet, and the few numbers that may be said about a curve.
+
+A curve is described by the mean of its first and of its last tenth and by its slope; a peak is only ever called a peak.
+Below five points no slope is given.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import polars as pl
+
+from molforge_eval import layout
+from molforge_eval.report.evidence import CurveNote, Trend
+from molforge_eval.report.number_book import NumberBook
+from molforge_eval.report.numerals import decimal, scientific, whole
+from molforge_eval.report.series import SHORTEST_TREND, Curve, curve_of, curve_over_steps, thinned, trainer_rows
+
+TRAINER_COLUMNS = ("reward", "loss", "grad_norm", "learning_rate", "entropy", "kl", "step_time")
+EPISODE_COLUMNS = {"training_reward": "training_reward", "strict_score": "episode_score"}
+_FINE = frozenset({"learning_rate", "loss", "kl", "grad_norm"})
+_CONFIDENCE = 0.95
+_TOO_SHORT = "fewer than five points"
+
+
+class Slope(NamedTuple):
+    """Least-squares slope of a curve over 100 optimizer steps, with its 95 % interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+def put_curves(book: NumberBook, trainer_log: pl.DataFrame, rollouts: pl.DataFrame) -> tuple[CurveNote, ...]:
+    """Put the numbers of every logged curve down, and return the curves that have points.
+
+    Curves come from the trainer log, and, for reward and strict score of the training episodes, from the rollout log.
+    """
+    rows = trainer_rows(trainer_log)
+    curves = {column: (curve_of(rows, column), layout.TRAINER_LOG, column) for column in TRAINER_COLUMNS}
+    ends = episode_ends(rollouts)
+    for name, column in EPISODE_COLUMNS.items():
+        curve = curve_over_steps(ends["trainer_step"].to_list(), ends[column].to_list(), name)
+        curves[name] = (curve, layout.ROLLOUTS, column)
+    notes = []
+    for name, (curve, file, column) in curves.items():
+        if curve.points:
+            _put_curve(book, name, curve, (file, f"column {column}{_lines(curve)}"))
+            notes.append(CurveNote(name=name, curve=thinned(curve)))
+    _put_rows(book, rows)
+    return tuple(notes)
+
+
+def episode_ends(rollouts: pl.DataFrame) -> pl.DataFrame:
+    """Return the last line of each training episode, the only one that carries its score."""
+    return rollouts.filter(pl.col("ended_by").is_not_null())
+
+
+def slope_of(curve: Curve) -> Slope | None:
+    """Fit a line to the finite points; `None` below five points or when all stand at one step."""
+    points = curve.finite()
+    if len(points) < SHORTEST_TREND or len({point.step for point in points}) < SHORTEST_TREND:
+        return None
+    from scipy import stats
+
+    values = [point.value for point in points if point.value is not None]
+    fit = stats.linregress([point.step for point in points], values)
+    reach = float(stats.t.ppf(0.5 + _CONFIDENCE / 2, len(points) - 2)) * float(fit.stderr)
+    slope = float(fit.slope)
+    return Slope(100 * slope, 100 * (slope - reach), 100 * (slope + reach))
+
+
+def trend_of(curve: Curve | None) -> Trend:
+    """Say whether a curve rose or fell, by the sign of its slope's whole interval."""
+    slope = None if curve is None else slope_of(curve)
+    if slope is None:
+        return "unknown"
+    if slope.low > 0:
+        return "rose"
+    return "fell" if slope.high < 0 else "flat"
+
+
+def first_and_last(curve: Curve) -> tuple[float, float] | None:
+    """Return the means of the first and of the last tenth of the finite points; `None` without any."""
+    values = [point.value for point in curve.finite() if point.value is not None]
+    if not values:
+        return None
+    tenth = max(1, len(values) // 10)
+    return math.fsum(values[:tenth]) / tenth, math.fsum(values[-tenth:]) / tenth
+
+
+def _put_curve(book: NumberBook, name: str, curve: Curve, source: tuple[str, str]) -> None:
+    spell = scientific if name in _FINE else decimal
+    book.put(f"curve.{name}.points", len(curve.points), whole(len(curve.points)), source)
+    book.put(f"curve.{name}.gaps", curve.gaps, whole(curve.gaps), source)
+    values = [point.value for point in curve.points if point.value is not None]
+    ends = first_and_last(curve)
+    known: Mapping[str, float | None] = {
+        "first": ends[0] if ends else None,
+        "last": ends[1] if ends else None,
+        "lowest": min(values) if values else None,
+        "peak": max(values) if values else None,
+    }
+    for field, value in known.items():
+        book.put(f"curve.{name}.{field}", value, spell(value), source, reason="no finite point")
+    slope = slope_of(curve)
+    for field, end in (("slope", "value"), ("slope_low", "low"), ("slope_high", "high")):
+        value = None if slope is None else getattr(slope, end)
+        text = scientific(value) if name in _FINE else decimal(value, signed=True)
+        book.put(f"curve.{name}.{field}", value, text, source, reason=_TOO_SHORT)
+
+
+def _put_rows(book: NumberBook, rows: Sequence[Mapping[str, Any]]) -> None:
+    train = [row for row in rows if row["type"] == "train"]
+    broken = [row for row in train if row["non_finite"] not in {"{}", None}]
+    source = (layout.TRAINER_LOG, "column type")
+    book.put("training.rows", len(train), whole(len(train)), source)
+    book.put("training.non_finite", len(broken), whole(len(broken)), (layout.TRAINER_LOG, "column non_finite"))
+
+
+def _lines(curve: Curve) -> str:
+    lines = [point.line for point in curve.points]
+    return f", lines {min(lines)}–{max(lines)}" if min(lines) > 0 else ""  # noqa: RUF001 - a range of lines

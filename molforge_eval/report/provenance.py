@@ -1,0 +1,142 @@
+"""Where a packet comes from: the run's identity, its settings, its files, and the commands that make it again."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from typing import Any
+
+from molforge_eval import layout
+from molforge_eval.canonical import plain
+from molforge_eval.records.identity import ArtifactChecksum
+from molforge_eval.records.manifest import RunManifest
+from molforge_eval.report.evidence import Artifact, Identity, Setting
+from molforge_eval.report.number_book import NumberBook
+from molforge_eval.report.numerals import duration, scientific, size, whole
+from molforge_eval.report.transcripts import cut
+from molforge_eval.run_directory import RunDirectory
+
+UNKNOWN = "unknown"
+LONGEST_SETTING = 120
+_NO_MANIFEST = "run_manifest.json is missing or cannot be read"
+_NOT_RECORDED = "the manifest does not record it"
+
+
+def identify(run: RunDirectory, root_sha256: str | None, title: str) -> Identity:
+    """Say which run this is; what the run does not record is unknown."""
+    manifest = run.manifest
+    if manifest is None:
+        return Identity(
+            title=title,
+            run_id=UNKNOWN,
+            run_name=cut(run.name, LONGEST_SETTING),
+            run_format=run.format_version,
+            status=UNKNOWN,
+            status_reason=_NO_MANIFEST,
+            date=UNKNOWN,
+            model=UNKNOWN,
+            adapter=None,
+            preset=UNKNOWN,
+            device=UNKNOWN,
+            product_version=UNKNOWN,
+            rules_version=UNKNOWN,
+            git_commit=None,
+            git_commit_reason=_NO_MANIFEST,
+            root_sha256=root_sha256,
+            plan_sha256=None,
+            input_adapter_sha256=None,
+            output_adapter_sha256=None,
+        )
+    setting = manifest.configuration
+    day = manifest.ended_at or manifest.started_at
+    return Identity(
+        title=title,
+        run_id=manifest.run_id,
+        run_name=cut(manifest.run_name, LONGEST_SETTING),
+        run_format=run.format_version,
+        status=manifest.status,
+        status_reason=manifest.status_reason,
+        date=f"{day.day} {day:%B %Y}",
+        model=cut(setting.base_model, LONGEST_SETTING),
+        adapter=None if setting.sft_adapter_path is None else cut(setting.sft_adapter_path, LONGEST_SETTING),
+        preset=cut(setting.preset, LONGEST_SETTING),
+        device=cut(setting.device, LONGEST_SETTING),
+        product_version=manifest.product_version,
+        rules_version=manifest.rules_version,
+        git_commit=manifest.git_commit,
+        git_commit_reason=manifest.git_commit_reason,
+        root_sha256=root_sha256,
+        plan_sha256=manifest.plan_sha256,
+        input_adapter_sha256=None if manifest.input_adapter is None else manifest.input_adapter.sha256,
+        output_adapter_sha256=None if manifest.output_adapter is None else manifest.output_adapter.sha256,
+    )
+
+
+def put_manifest(book: NumberBook, manifest: RunManifest | None) -> None:
+    """Put down how much training was asked for and done."""
+    planned = None if manifest is None else manifest.configuration.max_steps
+    done = None if manifest is None else manifest.steps_completed
+    seconds = None if manifest is None else manifest.training_seconds
+    trainable = None if manifest is None else manifest.trainable_parameters
+    total = None if manifest is None else manifest.total_parameters
+    reason = _NO_MANIFEST if manifest is None else _NOT_RECORDED
+    rows = (
+        ("training.steps_planned", planned, whole(planned), "/configuration/max_steps"),
+        ("training.steps", done, whole(done), "/steps_completed"),
+        ("training.seconds", seconds, duration(seconds), "/training_seconds"),
+        ("training.trainable", trainable, whole(trainable), "/trainable_parameters"),
+        ("training.parameters", total, whole(total), "/total_parameters"),
+    )
+    for number_id, value, text, pointer in rows:
+        book.put(number_id, value, text, (layout.MANIFEST, pointer), reason=reason)
+
+
+def list_settings(manifest: RunManifest | None) -> tuple[Setting, ...]:
+    """List every resolved setting with where it came from; reward weights one by one."""
+    if manifest is None:
+        return ()
+    rows: list[tuple[str, Any, str]] = []
+    for key, value in plain(manifest.configuration).items():
+        origin = manifest.configuration_sources.get(key, UNKNOWN)
+        if isinstance(value, Mapping):
+            rows += [(f"{key}.{name}", inner, origin) for name, inner in value.items()]
+        else:
+            rows.append((key, value, origin))
+    return tuple(Setting(key=key, value=_spell(value), origin=origin) for key, value, origin in rows)
+
+
+def list_artifacts(book: NumberBook, checksums: tuple[ArtifactChecksum, ...]) -> tuple[Artifact, ...]:
+    """List the files of the run as they stand on disk, and put their count down."""
+    total = 0
+    for entry in checksums:
+        total += entry.size
+    source = (layout.CHECKSUMS, "/files")
+    book.put("artifacts.count", len(checksums), whole(len(checksums)), source)
+    book.put("artifacts.bytes", total, size(total), source)
+    return tuple(Artifact(path=entry.path, size=size(entry.size), sha256=entry.sha256) for entry in checksums)
+
+
+def list_commands(run: RunDirectory) -> tuple[tuple[str, str], ...]:
+    """List the commands that check this run and make it again; the words before them are the templates'."""
+    here = shlex.quote(run.name)
+    commands = [
+        ("validate", f"molforge-eval validate {here}"),
+        ("verify", f"molforge-eval verify {here}"),
+        ("build", f"molforge-report build {here}"),
+    ]
+    manifest = run.manifest
+    if manifest is not None:
+        setting = manifest.configuration
+        preset = shlex.quote(cut(setting.preset, LONGEST_SETTING))
+        commands.append(("train", f"molforge-train grpo --preset {preset} --seed {setting.seed}"))
+    return tuple(commands)
+
+
+def _spell(value: Any) -> str:
+    if value is None:
+        return "none"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return scientific(value)
+    return whole(value) if isinstance(value, int) else cut(str(value), LONGEST_SETTING)

@@ -1,0 +1,152 @@
+"""Episodes to read: before and after of one seed, then the best and the worst after training.
+
+Everything a model wrote is cut to a readable length here; escaping is the templates' affair.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal, get_args
+
+import orjson
+
+from molforge_env.models import Slot
+from molforge_eval import layout
+from molforge_eval.records.evaluation import EpisodeRecord, Evaluation, PartName, StepRecord
+from molforge_eval.report.evidence import Drawing, Transcript, TranscriptStep
+from molforge_eval.report.number_book import NumberBook
+from molforge_eval.report.numerals import decimal, whole
+from molforge_eval.report.scores import Sides, task_label
+
+Key = Literal["before", "after", "best", "worst"]
+MOST_STEPS = 12
+LONGEST_VALUE = 160
+LONGEST_ANSWER = 240
+LONGEST_CLOSING = 400
+_NO_SCORE = "the episode ended by env_error"
+_NO_REWARD = "the laboratory was not stepped"
+
+
+def read_transcripts(book: NumberBook, sides: Sides) -> tuple[Transcript, ...]:
+    """Choose the episodes to read and put their scores down.
+
+    The pair is the task and seed of the deciding part whose change is the median one, so that it shows the run and not
+    its luck; best and worst are those of the evaluation after training, the first of equals.
+    """
+    part = sides.plan.decision.part
+    chosen: list[tuple[Key, Evaluation, int]] = []
+    pair = _median_pair(sides, part)
+    if pair is not None and sides.before is not None and sides.after is not None:
+        chosen += [("before", sides.before, pair[0]), ("after", sides.after, pair[1])]
+    if sides.after is not None:
+        scored = sorted(
+            (episode.final_score, number)
+            for number, episode in enumerate(sides.after.episodes)
+            if episode.part == part and episode.final_score is not None
+        )
+        if scored:
+            best = min(number for score, number in scored if score == scored[-1][0])
+            shown = pair[1] if pair is not None else None
+            extremes: list[tuple[Key, int]] = [("best", best), ("worst", scored[0][1])]
+            chosen += [(key, sides.after, number) for key, number in extremes if number != shown]
+    return tuple(_transcript(book, key, evaluation, number, sides) for key, evaluation, number in chosen)
+
+
+def cut(text: str, most: int) -> str:
+    """Cut a text and say how long it was.
+
+    >>> cut("abcdef", 4), cut("abc", 4)
+    ('abcd… (6 characters)', 'abc')
+    """
+    return text if len(text) <= most else f"{text[:most]}… ({len(text)} characters)"
+
+
+def _median_pair(sides: Sides, part: PartName) -> tuple[int, int] | None:
+    if sides.before is None or sides.after is None:
+        return None
+    left = dict(_numbered(sides.before, part))
+    right = dict(_numbered(sides.after, part))
+    changes = sorted(
+        ((right[cell][1] - left[cell][1], *cell) for cell in left if cell in right),
+    )
+    if not changes:
+        return None
+    _, task, seed = changes[len(changes) // 2]
+    return left[task, seed][0], right[task, seed][0]
+
+
+def _numbered(evaluation: Evaluation, part: PartName) -> Iterator[tuple[tuple[str, int], tuple[int, float]]]:
+    for number, episode in enumerate(evaluation.episodes):
+        if episode.part == part and episode.final_score is not None:
+            yield (episode.scenario_id, episode.seed), (number, episode.final_score)
+
+
+def _transcript(book: NumberBook, key: Key, evaluation: Evaluation, number: int, sides: Sides) -> Transcript:
+    episode = evaluation.episodes[number]
+    arm: Literal["before", "after"] = "before" if evaluation is sides.before else "after"
+    file = layout.BEFORE if arm == "before" else layout.AFTER
+    pointer = f"/episodes/{number}"
+    score = book.put(
+        f"transcript.{key}.score",
+        episode.final_score,
+        decimal(episode.final_score),
+        (file, f"{pointer}/final_score"),
+        reason=_NO_SCORE,
+    )
+    total = episode.total_reward
+    book.put(f"transcript.{key}.reward", total, decimal(total), (file, f"{pointer}/total_reward"), reason=_NO_REWARD)
+    steps = tuple(_steps(episode))
+    return Transcript(
+        key=key,
+        arm=arm,
+        part=episode.part,
+        task=episode.scenario_id,
+        label=task_label(episode.scenario_id),
+        seed=episode.seed,
+        episode_id=episode.episode_id,
+        file=file,
+        pointer=pointer,
+        score=score,
+        ended_by=episode.ended_by,
+        start=Drawing(code=episode.scenario.start_molecule, changed=None),
+        steps=steps[:MOST_STEPS],
+        omitted_steps=max(0, len(steps) - MOST_STEPS),
+        closing=_closing(episode),
+    )
+
+
+def _steps(episode: EpisodeRecord) -> Iterator[TranscriptStep]:
+    molecule = episode.scenario.start_molecule
+    for step in episode.steps:
+        moved = step.molecule != molecule
+        yield TranscriptStep(
+            step=step.step,
+            turn=step.turn,
+            tool=cut(step.tool, LONGEST_VALUE),
+            arguments=tuple(_arguments(step.arguments)),
+            status=step.status,
+            error_code=step.error_code,
+            vetoes=step.vetoes,
+            reward=decimal(step.reward, signed=True),
+            budget=whole(step.remaining_budget),
+            answer=cut(" · ".join(step.response.splitlines()), LONGEST_ANSWER),
+            drawing=Drawing(code=step.molecule, changed=_changed_slot(step)) if moved else None,
+        )
+        molecule = step.molecule
+
+
+def _arguments(arguments: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    for name, value in arguments.items():
+        text = value if isinstance(value, str) else orjson.dumps(value, default=str).decode()
+        yield cut(name, LONGEST_VALUE), cut(text, LONGEST_VALUE)
+
+
+def _changed_slot(step: StepRecord) -> Slot | None:
+    slot = step.arguments.get("slot")
+    return next((known for known in get_args(Slot) if known == slot), None) if step.action_type == "edit" else None
+
+
+def _closing(episode: EpisodeRecord) -> str | None:
+    if episode.ended_by not in {"no_call", "malformed_call", "length_limit"} or not episode.turns:
+        return None
+    return cut(episode.turns[-1].raw_completion, LONGEST_CLOSING)
