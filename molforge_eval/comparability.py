@@ -1,0 +1,72 @@
+"""Whether a before and an after measure the same thing: every key that differs is listed, or there is none.
+
+Tasks, seeds, budget, turn limit, reward mode, rules, decoding, prompt and interface must agree. The adapter may differ:
+it is what the comparison is about. The run may differ: whether an evaluation belongs to a run is another question.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from molforge_env.frozen import FrozenModel
+from molforge_eval.canonical import plain
+from molforge_eval.records.evaluation import Evaluation
+
+POLICY_KEYS = ("base_model_sha256", "tokenizer_sha256", "chat_template_sha256", "dtype")
+_FREE_PLAN_KEYS = frozenset({"run_id", "format_version"})
+
+
+class Difference(FrozenModel):
+    """One key with the two values that it has."""
+
+    key: str
+    before: Any
+    after: Any
+
+    def text(self) -> str:
+        """Spell the key with both values."""
+        return f"{self.key}: {self.before!r} before, {self.after!r} after"
+
+
+def list_differences(before: Evaluation, after: Evaluation) -> tuple[Difference, ...]:
+    """List every key in which two evaluations are not comparable, in a fixed order.
+
+    A key that only one of them has counts as different, with `None` for the other. Seeds that were not honoured
+    make "the same seeds" an empty phrase, so they are listed even where both sides say so.
+    """
+    left, right = dict(_facts(before)), dict(_facts(after))
+    keys = [*left, *(key for key in right if key not in left)]
+    found = [
+        Difference(key=key, before=left.get(key), after=right.get(key))
+        for key in keys
+        if left.get(key) != right.get(key)
+    ]
+    if not (before.seed_honoured or after.seed_honoured):
+        found.append(Difference(key="seed_honoured", before=False, after=False))
+    return tuple(found)
+
+
+def _facts(evaluation: Evaluation) -> Iterator[tuple[str, Any]]:
+    yield "rules_version", evaluation.rules_version
+    yield "backend_fingerprint", evaluation.backend_fingerprint
+    yield "seed_honoured", evaluation.seed_honoured
+    plan = {key: value for key, value in plain(evaluation.plan).items() if key not in _FREE_PLAN_KEYS}
+    # By name, so that a part that is missing or moved is named as itself.
+    plan["parts"] = {part["name"]: part for part in plan["parts"]}
+    yield from _leaves("plan", plan)
+    policy = plain(evaluation.policy)
+    for key in POLICY_KEYS:
+        yield f"policy.{key}", policy[key]
+    # A base model alone has no adapter to merge, so only an adapter that was left unmerged is another way to play.
+    yield "policy.adapter_unmerged", evaluation.policy.adapter_merged is False
+
+
+def _leaves(path: str, value: Any) -> Iterator[tuple[str, Any]]:
+    if isinstance(value, Mapping):
+        for key, inner in value.items():
+            yield from _leaves(f"{path}.{key}", inner)
+    elif isinstance(value, Sequence) and not isinstance(value, str):
+        yield path, tuple(value)
+    else:
+        yield path, value

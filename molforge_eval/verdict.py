@@ -1,0 +1,161 @@
+"""What a before and an after together say, by the rule that the plan stated before the run.
+
+The rule reads `final_score` and nothing else. Per-task values are shown and decide nothing; a difference that cannot
+be trusted is not computed, and the reasons say why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Literal
+
+from pydantic import Field
+
+from molforge_env.frozen import FrozenModel
+from molforge_eval.comparability import Difference, list_differences
+from molforge_eval.comparison import (
+    GreedyComparison,
+    SampledComparison,
+    Scale,
+    TaskComparison,
+    compare_greedy,
+    compare_sampled,
+    compare_tasks,
+    place_on_ladder,
+)
+from molforge_eval.decision import Judgement, judge
+from molforge_eval.findings import Finding
+from molforge_eval.ladder import Ladder
+from molforge_eval.ladder import ladder as measure_ladder
+from molforge_eval.pairing import Pairing, difference_table, pair_scores, played_copies
+from molforge_eval.records.common import Count
+from molforge_eval.records.evaluation import Evaluation, EvaluationPlan
+
+Outcome = Literal["improved", "regressed", "no change shown", "inconclusive", "incomplete", "withheld"]
+
+LEAST_COUNTED_SHARE = 0.5
+"""An evaluation with fewer of its planned episodes counted has failed: what is left is no sample of the plan."""
+
+
+class Verdict(FrozenModel):
+    """The outcome with every number behind it."""
+
+    outcome: Outcome
+    reasons: tuple[str, ...]
+    primary_metric: Literal["final_score"]
+    alpha: float = Field(gt=0.0, lt=1.0)
+    margin: float = Field(gt=0.0)
+    confidence: float = Field(gt=0.0, lt=1.0)
+    differing: tuple[Difference, ...]
+    """Keys in which the two evaluations are not comparable."""
+    error_findings: Count
+    sampled: SampledComparison
+    greedy: GreedyComparison
+    tasks: tuple[TaskComparison, ...]
+    scale: Scale
+
+
+def decide(
+    before: Evaluation | None,
+    after: Evaluation | None,
+    plan: EvaluationPlan,
+    findings: Sequence[Finding] = (),
+    *,
+    ladder: Ladder | None = None,
+) -> Verdict:
+    """Judge two evaluations by the decision rule of the plan.
+
+    Args:
+        before: Evaluation before training; `None` when it is missing.
+        after: Evaluation after training; `None` when it is missing.
+        plan: The plan of the run, whose rule is applied.
+        findings: Everything that validation found; one of severity error withholds the verdict.
+        ladder: Reference policies; measured when it is not given.
+
+    Returns:
+        The outcome with its reasons and numbers. A number that must not be claimed is `None`.
+    """
+    part = plan.decision.part
+    pairing = pair_scores(before, after, plan, part)
+    differing = list_differences(before, after) if before is not None and after is not None else ()
+    errors = tuple(finding for finding in findings if finding.severity == "error")
+    absent = tuple(_absences(before, after))
+    barred = tuple(_bars(differing, errors))
+    failed = () if absent else tuple(_failures(pairing))
+    claim = not (absent or barred or failed)
+    copies = played_copies(before, part) and played_copies(after, part)
+    judgement = judge(difference_table(pairing), plan.decision) if claim and not copies else None
+    sampled = compare_sampled(pairing, plan.decision, judgement, claim=claim)
+    notes = tuple(_notes(pairing, sampled, judgement, margin=plan.decision.margin)) if claim else ()
+    return Verdict(
+        outcome=_outcome(judgement, incomplete=bool(absent), withheld=bool(barred), failed=bool(failed)),
+        reasons=(*absent, *barred, *failed, *notes),
+        primary_metric=plan.decision.primary_metric,
+        alpha=plan.decision.alpha,
+        margin=plan.decision.margin,
+        confidence=plan.decision.confidence,
+        differing=differing,
+        error_findings=len(errors),
+        sampled=sampled,
+        greedy=compare_greedy(before, after, plan, claim=not barred),
+        tasks=compare_tasks(before, after, plan, claim=not barred and not copies),
+        scale=place_on_ladder(sampled, measure_ladder() if ladder is None else ladder),
+    )
+
+
+def _outcome(judgement: Judgement | None, *, incomplete: bool, withheld: bool, failed: bool) -> Outcome:
+    if incomplete:
+        return "incomplete"
+    if withheld:
+        return "withheld"
+    if failed:
+        return "incomplete"
+    return "inconclusive" if judgement is None else judgement.outcome
+
+
+def _absences(before: Evaluation | None, after: Evaluation | None) -> Iterator[str]:
+    if before is None:
+        yield "the evaluation before training is missing"
+    if after is None:
+        yield "the evaluation after training is missing"
+
+
+def _bars(differing: Sequence[Difference], errors: Sequence[Finding]) -> Iterator[str]:
+    for difference in differing:
+        yield f"before and after are not comparable: {difference.text()}"
+    if errors:
+        codes = ", ".join(sorted({finding.code for finding in errors}))
+        yield f"findings of severity error: {len(errors)} ({codes})"
+
+
+def _failures(pairing: Pairing) -> Iterator[str]:
+    planned = len(pairing.tasks) * len(pairing.seeds)
+    if planned == 0:
+        yield "the plan has no part that decides"
+        return
+    for side, cells in (("before", pairing.before), ("after", pairing.after)):
+        if len(cells) < planned * LEAST_COUNTED_SHARE:
+            yield f"the evaluation {side} training failed: {len(cells)} of {planned} planned episodes counted"
+    if not pairing.paired_seeds:
+        yield f"of {len(pairing.seeds)} planned seeds none was counted in every task on both sides"
+
+
+def _notes(
+    pairing: Pairing, sampled: SampledComparison, judgement: Judgement | None, *, margin: float
+) -> Iterator[str]:
+    paired, planned = len(pairing.paired_seeds), len(pairing.seeds)
+    if paired < planned:
+        yield f"{paired} of {planned} planned seeds could be paired"
+    if judgement is None:
+        yield f"on both sides the {planned} seeds are copies of one deterministic episode a task: nothing to test"
+        return
+    yield (
+        f"two-sided sign-flip test over {paired} paired seeds: p = {judgement.test.p_value:.4g} "
+        f"({judgement.test.method}, {judgement.test.flips} sign patterns)"
+    )
+    if judgement.outcome == "inconclusive" and sampled.minimum_detectable_difference is not None:
+        yield (
+            f"{paired} seeds of this spread show a difference of {sampled.minimum_detectable_difference:.3f} in four "
+            f"runs of five; one as small as the margin of {margin} needs "
+            f"{sampled.episodes_needed} episodes a side"
+        )
