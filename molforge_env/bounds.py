@@ -71,12 +71,12 @@ class Bounds:
 
     def bound(self, episode: Episode) -> float:
         """Bound the final score of every ending that can follow an open episode."""
-        # Without evidence for all three constraints the rules cap a submission, and what is not submitted is lower still.
+        # Without evidence for all three constraints a submission is capped; what is not submitted is lower still.
         best = _WEIGHTS["evidence_cap_start"] + _WEIGHTS["evidence_cap_share"] * 2 / 3
         coordination = _best_coordination(episode)
         for route in self._routes(episode):
             for shift in self._shifts(episode):
-                best = self._best_target(episode, route, shift, coordination, best)
+                best = self._best_target(episode, route, coordination, best, shift=shift)
         return open01(best + _SLACK)
 
     def _routes(self, episode: Episode) -> Iterator[_Route]:
@@ -102,9 +102,7 @@ class Bounds:
         if shift_step is not None and episode.max_steps >= shift_step:
             yield True
 
-    def _best_target(
-        self, episode: Episode, route: _Route, shift: bool, coordination: float, best: float
-    ) -> float:
+    def _best_target(self, episode: Episode, route: _Route, coordination: float, best: float, *, shift: bool) -> float:
         budget = episode.remaining_budget - route.cost
         last_step = episode.max_steps if shift or self._scenario.shift_step is None else self._scenario.shift_step - 1
         turns = last_step - episode.step - route.turns - 1

@@ -43,6 +43,9 @@ def run_to_code(command: click.Command, arguments: Sequence[str] | None = None) 
     except (click.Abort, KeyboardInterrupt):
         print("interrupted", file=sys.stderr)
         return EXIT_INTERRUPTED
+    except click.exceptions.NoArgsIsHelpError as error:
+        print(error.format_message(), file=sys.stderr)
+        return EXIT_USAGE
     except click.ClickException as error:
         return report_error(_usage_error(error))
     except MolForgeError as error:
