@@ -1,0 +1,87 @@
+"""Every chart of the packet, drawn from the evidence alone.
+
+A chart without data is not drawn; the page then says in words what is missing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from molforge_eval.report.bars import action_chart
+from molforge_eval.report.curves import NamedCurve, Size, curve_chart, curves_chart
+from molforge_eval.report.evidence import Evidence
+from molforge_eval.report.ladder_chart import ladder_chart, seed_chart
+from molforge_eval.report.render import Svg, svg_of
+
+if TYPE_CHECKING:
+    from molforge_eval.report.render import Chart
+
+HERO = Size(470, 0)
+WIDE = Size(590, 190)
+HALF = Size(250, 120)
+
+
+class Single(NamedTuple):
+    """A chart of one curve."""
+
+    y_title: str
+    role: str
+    size: Size
+    is_averaged: bool
+
+
+class Group(NamedTuple):
+    """A chart of several curves of one unit, each with its label and colour."""
+
+    y_title: str
+    members: tuple[tuple[str, str, str], ...]
+    size: Size
+
+
+SINGLES = {
+    "reward": Single("mean reward of a step", "reward", WIDE, is_averaged=True),
+    "loss": Single("loss", "after", HALF, is_averaged=True),
+    "grad_norm": Single("gradient norm", "before", HALF, is_averaged=True),
+    "learning_rate": Single("learning rate", "ink", HALF, is_averaged=False),
+    "entropy": Single("policy entropy (nats)", "after", HALF, is_averaged=True),
+    "kl": Single("KL to the start", "caution", HALF, is_averaged=True),
+    "step_time": Single("seconds a step", "before", HALF, is_averaged=False),
+    "budget_left": Single("budget left at the end", "ceiling", HALF, is_averaged=True),
+}
+GROUPS = {
+    "sentinel": Group(
+        "mean of a step's episodes",
+        (("training reward", "reward", "training_reward"), ("strict score", "after", "strict_score")),
+        Size(500, 170),
+    ),
+    "governance": Group(
+        "share",
+        (("vetoed", "caution", "vetoed"), ("invalid", "before", "invalid"), ("unfinished", "ink", "unfinished")),
+        Size(200, 120),
+    ),
+}
+
+
+def draw_figures(evidence: Evidence) -> dict[str, Svg]:
+    """Draw every chart that there is data for, by name."""
+    charts: dict[str, Chart] = {}
+    if evidence.tasks:
+        charts["hero"] = ladder_chart(evidence, size=HERO)
+    if evidence.seeds:
+        charts["seeds"] = seed_chart(evidence.seeds, size=Size(250, 200))
+    for name, single in SINGLES.items():
+        curve = evidence.curve(name)
+        if curve is not None:
+            charts[name] = curve_chart(
+                curve, y_title=single.y_title, role=single.role, size=single.size, averaged=single.is_averaged
+            )
+    for name, group in GROUPS.items():
+        found = [(label, role, evidence.curve(curve)) for label, role, curve in group.members]
+        curves = [NamedCurve(label, role, curve) for label, role, curve in found if curve is not None]
+        if curves:
+            charts[name] = curves_chart(curves, y_title=group.y_title, size=group.size)
+    if evidence.phases:
+        shares = [share for phase in evidence.phases for share in phase.actions]
+        labels = [phase.label for phase in evidence.phases]
+        charts["actions"] = action_chart(shares, labels, size=Size(530, 30 * len(labels)))
+    return {name: svg_of(chart, prefix=name.replace("_", "-")) for name, chart in charts.items()}

@@ -1,0 +1,173 @@
+"""The chart of the first page: before, after and the reference policies of every task on one axis.
+
+Filled points are means over seeds with their intervals, hollow ones the single greedy episode. What is not known has no
+mark: a missing evaluation is a gap in its row, never a point at 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from molforge_eval.report.curves import Size
+from molforge_eval.report.evidence import Evidence, SeedRow
+from molforge_eval.report.numerals import decimal
+from molforge_eval.report.scores import MEAN
+from molforge_eval.report.theme import colour
+
+if TYPE_CHECKING:
+    import altair as alt
+
+    from molforge_eval.report.render import Chart
+
+ROW_HEIGHT = 33
+_TEXT_COLUMN = 104
+
+
+class Mark(NamedTuple):
+    """How one kind of value is drawn."""
+
+    field: str
+    label: str
+    role: str
+    shape: str
+    is_filled: bool
+
+
+MARKS = (
+    Mark("before", "before", "before", "circle", is_filled=True),
+    Mark("after", "after", "after", "circle", is_filled=True),
+    Mark("greedy_before", "before, greedy", "before", "diamond", is_filled=False),
+    Mark("greedy_after", "after, greedy", "after", "diamond", is_filled=False),
+    Mark("do_nothing", "do nothing", "floor", "M0,-1.1V1.1", is_filled=False),
+    Mark("random_valid", "random valid", "floor", "cross", is_filled=True),
+    Mark("heuristic", "heuristic", "floor", "triangle-up", is_filled=True),
+    Mark("ceiling", "ceiling", "ceiling", "M0,-1.4V1.4", is_filled=False),
+)
+_LOWER = frozenset({"greedy_before", "greedy_after"})
+
+
+def ladder_chart(evidence: Evidence, *, size: Size) -> Chart:
+    """Draw every task, then the mean, as one row each on the axis of final_score."""
+    import altair as alt
+
+    rows = [(task.task, task.label) for task in evidence.tasks] + [(MEAN, MEAN)]
+    labels = [label for _, label in rows]
+    points = [point for task, label in rows for point in _points(evidence, task, label)]
+    y = alt.Y(
+        "row:N", title=None, sort=labels, axis=alt.Axis(ticks=False, domain=False, labelPadding=10, labelFontWeight=500)
+    )
+    axis = alt.Axis(values=[0, 0.2, 0.4, 0.6, 0.8, 1], format=".1f")
+    x = alt.X("value:Q", title="final_score, strict", scale=alt.Scale(domain=[0, 1]), axis=axis)
+    layers = [*_spans(evidence, rows, x, y), *_point_layers(points, x, y), _texts(evidence, rows, y, size)]
+    return alt.layer(*layers).properties(width=size.width, height=ROW_HEIGHT * len(rows))
+
+
+def seed_chart(seeds: Sequence[SeedRow], *, size: Size) -> Chart:
+    """Draw each paired seed as a line from its mean before to its mean after; lines that fall are marked."""
+    import altair as alt
+
+    rows: list[dict[str, Any]] = []
+    for seed in seeds:
+        kind = "fell" if seed.after < seed.before else "rose or stayed"
+        rows += [
+            {"seed": seed.seed, "kind": kind, "arm": arm, "value": value}
+            for arm, value in (("before", seed.before), ("after", seed.after))
+        ]
+    hues = alt.Color(
+        "kind:N",
+        scale=alt.Scale(domain=["rose or stayed", "fell"], range=[colour("after"), colour("caution")]),
+        legend=None,
+    )
+    base = alt.Chart(alt.InlineData(values=rows)).encode(
+        x=alt.X("arm:N", title=None, sort=["before", "after"], axis=alt.Axis(labelAngle=0, ticks=False), scale=_wide()),
+        y=alt.Y("value:Q", title="mean final_score of a seed", scale=alt.Scale(domain=[0, 1]), axis=_few_ticks()),
+        detail=alt.Detail("seed:N"),
+        color=hues,
+    )
+    lines = base.mark_line(strokeWidth=1.4, opacity=0.55)
+    points = base.mark_point(filled=True, size=30, opacity=0.9)
+    return alt.layer(lines, points).properties(width=size.width, height=size.height)
+
+
+def _points(evidence: Evidence, task: str, label: str) -> Iterator[dict[str, Any]]:
+    for mark in MARKS:
+        value = evidence.number(f"score.{task}.{mark.field}").value
+        if value is not None:
+            yield {"row": label, "mark": mark.label, "value": value, "lower": mark.field in _LOWER}
+
+
+def _point_layers(points: list[dict[str, Any]], x: alt.X, y: alt.Y) -> Iterator[alt.Chart]:
+    """Ladder and means stand on the row's line, greedy episodes just below it."""
+    import altair as alt
+
+    used = [mark for mark in MARKS if any(point["mark"] == mark.label for point in points)]
+    domain = [mark.label for mark in used]
+    strokes = [colour(mark.role) for mark in used]
+    fills = [colour(mark.role if mark.is_filled else "paper") for mark in used]
+    legend = alt.Legend(columns=len(used), symbolSize=60, columnPadding=10)
+    for lower in (False, True):
+        chosen = [point for point in points if point["lower"] is lower]
+        yield (
+            alt.Chart(alt.InlineData(values=chosen))
+            .mark_point(size=64, strokeWidth=1.6, opacity=1, yOffset=9 if lower else 0)
+            .encode(
+                x=x,
+                y=y,
+                shape=alt.Shape("mark:N", scale=alt.Scale(domain=domain, range=[m.shape for m in used]), legend=legend),
+                stroke=alt.Stroke("mark:N", scale=alt.Scale(domain=domain, range=strokes), legend=legend),
+                fill=alt.Fill("mark:N", scale=alt.Scale(domain=domain, range=fills), legend=legend),
+            )
+        )
+
+
+def _spans(evidence: Evidence, rows: Sequence[tuple[str, str]], x: alt.X, y: alt.Y) -> Iterator[alt.Chart]:
+    """A pale line from before to after, and a whisker for each interval."""
+    import altair as alt
+
+    changes, whiskers = [], []
+    for task, label in rows:
+        ends = [evidence.number(f"score.{task}.{arm}").value for arm in ("before", "after")]
+        if None not in ends:
+            changes.append({"row": label, "value": ends[0], "end": ends[1]})
+        for arm in ("before", "after"):
+            low, high = (evidence.number(f"score.{task}.{arm}_{end}").value for end in ("low", "high"))
+            if low is not None and high is not None:
+                whiskers.append({"row": label, "value": low, "end": high, "shade": colour(arm)})
+    end = alt.X2("end:Q")
+    yield (
+        alt.Chart(alt.InlineData(values=changes))
+        .mark_rule(strokeWidth=7, color=colour("after"), opacity=0.13, strokeCap="round")
+        .encode(x=x, x2=end, y=y)
+    )
+    yield (
+        alt.Chart(alt.InlineData(values=whiskers))
+        .mark_rule(strokeWidth=1.8)
+        .encode(x=x, x2=end, y=y, color=alt.Color("shade:N", scale=None))
+    )
+
+
+def _texts(evidence: Evidence, rows: Sequence[tuple[str, str]], y: alt.Y, size: Size) -> alt.Chart:
+    import altair as alt
+
+    values = []
+    for task, label in rows:
+        before, after = (evidence.number(f"score.{task}.{arm}").value for arm in ("before", "after"))
+        values.append({"row": label, "text": f"{decimal(before)} → {decimal(after)}"})
+    return (
+        alt.Chart(alt.InlineData(values=values))
+        .mark_text(align="left", fontWeight=600, color=colour("ink"))
+        .encode(x=alt.value(size.width + 14), y=y, text="text:N")
+    )
+
+
+def _wide() -> alt.Scale:
+    import altair as alt
+
+    return alt.Scale(padding=0.35)
+
+
+def _few_ticks() -> alt.Axis:
+    import altair as alt
+
+    return alt.Axis(tickCount=5)
