@@ -7,14 +7,14 @@ value under it moves. The price of a tool and what it measures are data.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from functools import cache
 from hashlib import sha256
+from typing import NamedTuple
 
 from molforge_env.arithmetic import clamp01, round4
 from molforge_env.models import TOOLS, ToolName
 from molforge_env.molecules import Molecule
 from molforge_env.oracles import Properties
-from molforge_env.scenarios import Scenario
 from molforge_env.tables import read_table
 
 _TABLE = read_table("assays")
@@ -24,8 +24,7 @@ RESTART_COST: int = _TABLE["restart_cost"]
 LITERATURE: ToolName = "search_literature"
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
+class Reading(NamedTuple):
     """One measured value with its bounds."""
 
     tool_name: ToolName
@@ -108,10 +107,11 @@ def known_estimates(readings: Iterable[Reading], molecule: Molecule) -> dict[str
     return {entry.property_name: entry.estimate for entry in readings if entry.molecule == code}
 
 
-def information_value(tool: ToolName, *, runs: int, scenario: Scenario) -> float:
+@cache
+def information_value(tool: ToolName, *, runs: int, is_easy: bool) -> float:
     """Rate what one more run would tell; shown to the planner, never paid."""
     row = _ROWS[tool]
-    base: float = row["information_value_easy"] if scenario.difficulty == "easy" else row["information_value"]
+    base: float = row["information_value_easy"] if is_easy else row["information_value"]
     return round4(base * _TABLE["information_decay"] ** runs)
 
 

@@ -43,7 +43,7 @@ class _MalformedError(Exception):
 
 
 def parse_completion(raw: str) -> ParsedCompletion:
-    """Read the tool calls of a completion.
+    r"""Read the tool calls of a completion.
 
     A block that the text ends in counts when its JSON is whole: a turn that was cut at its token limit, just before
     the closing mark, is a call for the trainer too. Inside a thought nothing is a call.
@@ -54,7 +54,7 @@ def parse_completion(raw: str) -> ParsedCompletion:
     Returns:
         Calls in order. After a malformed block there are no calls and the content is the whole text.
 
-    >>> parse_completion('<tool_call>\\n{"name": "defer", "arguments": {}}\\n</tool_call>').calls
+    >>> parse_completion('<tool_call>\n{"name": "defer", "arguments": {}}\n</tool_call>').calls
     (ToolCall(name='defer', arguments={}),)
     """
     calls: list[ToolCall] = []

@@ -7,7 +7,6 @@ always add up to it, as the rules want.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import NamedTuple, cast
 
 from molforge_env.arithmetic import round4
@@ -84,7 +83,7 @@ def _edit(episode: Episode, action: Action, before: Properties) -> tuple[Episode
     components.append(Component("turn_cost", _EDIT["turn_cost"]))
     slot = cast("Slot", action.slot)
     summary = f"The {slot} now holds {molecule.fragment_in(slot)}."
-    return replace(episode, molecule=molecule, visited=visited), Effect(reward, tuple(components), summary)
+    return episode._replace(molecule=molecule, visited=visited), Effect(reward, tuple(components), summary)
 
 
 def _run_assay(episode: Episode, action: Action, before: Properties) -> tuple[Episode, Effect]:
@@ -110,8 +109,7 @@ def _run_assay(episode: Episode, action: Action, before: Properties) -> tuple[Ep
     components.append(Component("budget_spend", round4(-spend)))
     reward -= spend
     entry = OracleEntry(episode.step, tool, run, molecule.code, cost, results)
-    changed = replace(
-        episode,
+    changed = episode._replace(
         remaining_budget=episode.remaining_budget - cost,
         runs={**episode.runs, (molecule.code, tool): run},
         readings=merge_readings(episode.readings, results),
@@ -123,8 +121,7 @@ def _run_assay(episode: Episode, action: Action, before: Properties) -> tuple[Ep
 def _restart(episode: Episode) -> tuple[Episode, Effect]:
     molecule = molecule_from_code(episode.scenario.restart_molecule)
     visited = episode.visited if molecule.code in episode.visited else (*episode.visited, molecule.code)
-    changed = replace(
-        episode,
+    changed = episode._replace(
         molecule=molecule,
         trap=False,
         readings=(),
@@ -176,4 +173,4 @@ def _submit(episode: Episode, before: Properties) -> tuple[Episode, Effect]:
         reward += bonus
         components.append(Component("curriculum_evidence_supported_submit", bonus))
     summary = "The candidate was submitted and meets every gate." if valid else "The candidate was submitted."
-    return replace(episode, submitted=True, done=True), Effect(reward, tuple(components), summary)
+    return episode._replace(submitted=True, done=True), Effect(reward, tuple(components), summary)

@@ -1,13 +1,14 @@
 """One episode as a value: everything the rules know about it, hidden flags included.
 
-An episode never changes; a step makes another one. What a player may see of it is decided in
-[`views`][molforge_env.views], never here.
+An episode never changes; a step makes another one. These are named tuples, because a step copies its episode several
+times. What a player may see is decided in [`views`][molforge_env.views], never here.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import NamedTuple
 
 from molforge_env.assays import Reading
 from molforge_env.models import Action, GovernanceStatus, Message, RewardMode, Role, ToolName
@@ -15,16 +16,14 @@ from molforge_env.molecules import Molecule
 from molforge_env.scenarios import Scenario
 
 
-@dataclass(frozen=True, slots=True)
-class Component:
+class Component(NamedTuple):
     """One named part of a step's reward, rounded for display."""
 
     name: str
     value: float
 
 
-@dataclass(frozen=True, slots=True)
-class Governance:
+class Governance(NamedTuple):
     """What the review decided about a turn."""
 
     status: GovernanceStatus
@@ -39,8 +38,14 @@ class Governance:
         return self.status in ("ready", "executed")
 
 
-@dataclass(frozen=True, slots=True)
-class RoleCount:
+class LoggedMessage(NamedTuple):
+    """A message as the log keeps it; the caller's own stays as it was."""
+
+    message_id: str
+    message: Message
+
+
+class RoleCount(NamedTuple):
     """How a role has taken part so far."""
 
     sent: int = 0
@@ -48,8 +53,7 @@ class RoleCount:
     incorrect: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class OracleEntry:
+class OracleEntry(NamedTuple):
     """One paid assay."""
 
     step: int
@@ -60,8 +64,7 @@ class OracleEntry:
     results: tuple[Reading, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Turn:
+class Turn(NamedTuple):
     """What one step did."""
 
     step: int
@@ -76,8 +79,7 @@ class Turn:
     components: tuple[Component, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Episode:
+class Episode(NamedTuple):
     """The whole state between two steps."""
 
     scenario: Scenario
@@ -97,8 +99,9 @@ class Episode:
     invalid_actions: int = 0
     objection_messages: int = 0
     readings: tuple[Reading, ...] = ()
-    runs: Mapping[tuple[str, ToolName], int] = field(default_factory=dict)
-    messages: tuple[Message, ...] = ()
+    runs: Mapping[tuple[str, ToolName], int] = MappingProxyType({})
+    """How often each tool has measured each molecule."""
+    messages: tuple[LoggedMessage, ...] = ()
     history: tuple[Turn, ...] = ()
     oracle_log: tuple[OracleEntry, ...] = ()
     reward_total: float = 0.0

@@ -6,11 +6,10 @@ move or save an action.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple, cast
 
 from molforge_env.assays import known_estimates
-from molforge_env.episodes import Component, Episode, Governance, RoleCount
+from molforge_env.episodes import Component, Episode, Governance, LoggedMessage, RoleCount
 from molforge_env.models import MEASURED, REVIEWERS, Action, Message, MessageType, Role, Slot
 from molforge_env.molecules import DEFAULT_FRAGMENTS, Molecule, molecule_from_code, substitute
 from molforge_env.oracles import Properties, true_properties
@@ -34,13 +33,12 @@ class Expectation(NamedTuple):
 _APPROVE = Expectation("approval")
 
 
-@dataclass(frozen=True, slots=True)
-class Review:
+class Review(NamedTuple):
     """The outcome of a review: the verdict, the parts of the reward, and the log that grew."""
 
     governance: Governance
     components: tuple[Component, ...]
-    messages: tuple[Message, ...]
+    messages: tuple[LoggedMessage, ...]
     roles: dict[Role, RoleCount]
     objection_messages: int
 
@@ -70,10 +68,8 @@ class _Log:
         self.objections = episode.objection_messages
 
     def record(self, message: Message, *, correct: bool) -> None:
-        named = message
-        if not message.message_id:
-            named = message.model_copy(update={"message_id": f"msg_{self.step:03d}_{len(self.messages):03d}"})
-        self.messages.append(named)
+        name = message.message_id or f"msg_{self.step:03d}_{len(self.messages):03d}"
+        self.messages.append(LoggedMessage(name, message))
         count = self.counts[message.sender]
         count[0] += 1
         count[1 if correct else 2] += 1

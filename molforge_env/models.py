@@ -71,7 +71,17 @@ class Message(FrozenModel):
     @cached_property
     def as_map(self) -> dict[str, Any]:
         """The message as plain data; callers share it and must not change it."""
-        return self.model_dump()
+        # By hand, because an observation shows many messages and a general dump is slow.
+        return {
+            "message_id": self.message_id,
+            "sender": self.sender,
+            "receiver": self.receiver,
+            "message_type": self.message_type,
+            "severity": self.severity,
+            "reference_action_type": self.reference_action_type,
+            "summary": self.summary,
+            "payload": self.payload,
+        }
 
 
 class Action(FrozenModel):

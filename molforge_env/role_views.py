@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from molforge_env.assays import TOOL_COSTS, information_value, runs_of
-from molforge_env.episodes import Episode
+from molforge_env.episodes import Episode, LoggedMessage
 from molforge_env.models import ACTION_TYPES, MEASURED, ROLES, SLOTS, TOOLS, Role
 from molforge_env.molecules import MOLECULES
 from molforge_env.tables import read_table
@@ -48,6 +48,11 @@ def observe_roles(
     )
 
 
+def show_message(entry: LoggedMessage) -> dict[str, Any]:
+    """Write a logged message as the map that players see."""
+    return {**entry.message.as_map, "message_id": entry.message_id}
+
+
 def _show_role(role: Role, observation: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "role": role,
@@ -74,17 +79,18 @@ def _observe_toxicity(episode: Episode, current: Rows) -> dict[str, Any]:
     alerts = [texts[name] for name in (tail, pocket) if name in texts]
     if (hinge, pocket) == ("fluorophenyl", "chloro"):
         alerts.append(texts["fluorophenyl+chloro"])
-    risks = [message.as_map for message in episode.messages if message.sender == "toxicologist"]
+    risks = [entry for entry in episode.messages if entry.message.sender == "toxicologist"]
     return {
         "toxicity_readouts": [row for row in current if row["property_name"] == "toxicity"],
         "hard_threshold": episode.scenario.toxicity_max,
         "safety_alerts": alerts,
-        "risk_history": risks[-_SHOWN_RISKS:],
+        "risk_history": [show_message(entry) for entry in risks[-_SHOWN_RISKS:]],
     }
 
 
 def _observe_budget(episode: Episode, gaps: list[str]) -> dict[str, Any]:
     molecule = episode.molecule
+    is_easy = episode.scenario.difficulty == "easy"
     return {
         "budget_ledger": {
             "remaining_budget": episode.remaining_budget,
@@ -97,8 +103,7 @@ def _observe_budget(episode: Episode, gaps: list[str]) -> dict[str, Any]:
         },
         "evidence_gaps": gaps,
         "estimated_information_value": {
-            tool: information_value(tool, runs=runs_of(episode.runs, molecule, tool), scenario=episode.scenario)
-            for tool in TOOLS
+            tool: information_value(tool, runs=runs_of(episode.runs, molecule, tool), is_easy=is_easy) for tool in TOOLS
         },
     }
 

@@ -10,6 +10,7 @@ from molforge_env.grading import grade
 from molforge_env.models import ROLES
 from molforge_env.molecules import MOLECULES
 from molforge_env.oracles import true_properties
+from molforge_env.role_views import show_message
 from molforge_env.views import show_reading
 
 
@@ -84,7 +85,7 @@ def _report_metadata(episode: Episode, *, debug: bool) -> dict[str, Any]:
         "state_label": episode.state_path[-1],
         "state_path": episode.state_path,
         "trace": [_report_turn(turn) for turn in episode.history],
-        "message_log": [message.as_map for message in episode.messages],
+        "message_log": [show_message(entry) for entry in episode.messages],
         "oracle_log": [
             {
                 "step": entry.step,

@@ -6,7 +6,6 @@ happens once, at the end of the step.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import NamedTuple
 
 from molforge_env.arithmetic import round4
@@ -91,7 +90,7 @@ def step(episode: Episode, action: Action) -> Episode:
             where=f"scenario {episode.scenario.scenario_id}, step {episode.step}",
             mend="Start another episode with `reset`.",
         )
-    episode = replace(episode, step=episode.step + 1)
+    episode = episode._replace(step=episode.step + 1)
     error = find_error(episode, action)
     episode, outcome = _refuse(episode, error) if error else _review_and_execute(episode, action)
     return _close_turn(episode, action, outcome)
@@ -99,8 +98,7 @@ def step(episode: Episode, action: Action) -> Episode:
 
 def _refuse(episode: Episode, error: str) -> tuple[Episode, _Outcome]:
     penalty = _REWARDS["invalid_action"]
-    changed = replace(
-        episode,
+    changed = episode._replace(
         invalid_actions=episode.invalid_actions + 1,
         governance=Governance("needs_revision", REVIEWERS),
     )
@@ -115,8 +113,7 @@ def _review_and_execute(episode: Episode, action: Action) -> tuple[Episode, _Out
     reward = 0.0
     for component in components:
         reward += component.value
-    episode = replace(
-        episode,
+    episode = episode._replace(
         governance=verdict.governance,
         messages=verdict.messages,
         roles=verdict.roles,
@@ -172,8 +169,7 @@ def _close_turn(episode: Episode, action: Action, outcome: _Outcome) -> Episode:
         error_code,
         tuple(components),
     )
-    return replace(
-        episode,
+    return episode._replace(
         done=done,
         reward_total=round4(episode.reward_total + reward),
         history=(*episode.history, turn),

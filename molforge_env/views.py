@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from hashlib import sha256
 from typing import Any
 
@@ -20,7 +21,7 @@ from molforge_env.grading import grade
 from molforge_env.models import PROPERTIES, ROLES, SLOTS
 from molforge_env.molecules import FRAGMENT_NAMES, LIBRARY, MOLECULES, Molecule, surrogate_smiles
 from molforge_env.report_card import write_report_card
-from molforge_env.role_views import observe_roles
+from molforge_env.role_views import observe_roles, show_message
 from molforge_env.scenarios import Scenario
 from molforge_env.tables import read_table
 
@@ -120,7 +121,7 @@ def observe(episode: Episode, *, task_index: int | None = None) -> Observation:
         max_budget=episode.max_budget,
         known_assays=readings,
         role_observations=observe_roles(episode, current, estimates, candidates),
-        message_log=tuple(message.as_map for message in episode.messages[-_SHOWN_MESSAGES:]),
+        message_log=tuple(show_message(entry) for entry in episode.messages[-_SHOWN_MESSAGES:]),
         governance=show_governance(episode),
         last_transition_summary="The episode has started." if turn is None else turn.summary,
         visible_metrics=_show_metrics(episode, estimates, len(current)),
@@ -190,6 +191,7 @@ def _show_components(turn: Turn | None) -> tuple[Mapping[str, Any], ...]:
     )
 
 
+@cache
 def _explain_component(name: str) -> str:
     found = _COMPONENT_TEXT.get(name)
     if found is None:
@@ -217,8 +219,13 @@ def _show_constraints(scenario: Scenario, estimates: Mapping[str, float]) -> tup
     )
 
 
+@cache
+def _write_target(sign: str, limit: float) -> str:
+    return f"{sign} {text_of(limit, decimals=2)}"
+
+
 def _show_constraint(name: str, sign: str, limit: float, estimate: float | None) -> ConstraintStatus:
-    target = f"{sign} {text_of(limit, decimals=2)}"
+    target = _write_target(sign, limit)
     if estimate is None:
         return ConstraintStatus(name, target, None, None, "unknown")
     return ConstraintStatus(name, target, estimate >= limit if sign == ">=" else estimate <= limit, estimate, "known")
