@@ -117,6 +117,11 @@ def seen(value: Any) -> str:
     return text if len(text) <= SHOWN_CHARACTERS else f"{text[:SHOWN_CHARACTERS]}… ({len(text)} characters)"
 
 
+def short(sha256: str) -> str:
+    """Cut a hash to what a person compares."""
+    return f"{sha256[:12]}…"
+
+
 def _escaped(mark: str) -> str:
     point = ord(mark)
     return f"\\u{point:04x}" if point <= 0xFFFF else f"\\U{point:08x}"

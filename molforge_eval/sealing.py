@@ -10,13 +10,14 @@ import hashlib
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
 from molforge_env.errors import UnreadableError
 from molforge_eval import layout
 from molforge_eval.canonical import chain_of, chain_start, digest, file_bytes, plain, sha256_hex
+from molforge_eval.limits import DEFAULT_LIMITS
 from molforge_eval.records.common import FORMAT_VERSION
 from molforge_eval.records.identity import ArtifactChecksum, Checksums, EvaluationSeal, LogSeal
 from molforge_eval.records.training import RolloutLine
@@ -126,26 +127,44 @@ def last_line_chain(raw: bytes) -> str:
     return chain if isinstance(chain, str) else sha256_hex(raw)
 
 
-def _log_seal(files: RunFiles, path: str) -> LogSeal:
+class LogEnd(NamedTuple):
+    """How many lines a log has, and the chain value that it ends in; `None` for an empty log."""
+
+    lines: int
+    chain: str | None
+
+
+def end_of_log(files: RunFiles, path: str, *, line_bytes: int = DEFAULT_LIMITS.line_bytes) -> LogEnd:
+    """Count the lines of a log that are not blank and read where it ends.
+
+    Args:
+        files: The run.
+        path: A log that the run has.
+        line_bytes: Bound on what is kept of one line; of a longer one the first part counts.
+
+    Raises:
+        OSError: The log cannot be read.
+    """
     lines = 0
     last = b""
-    episodes: set[str] = set()
-    chained = path == layout.ROLLOUTS
+    is_start = True
     with files.open(path) as handle:
-        for raw in handle:
+        while raw := handle.readline(line_bytes):
             text = raw.strip()
-            if not text:
-                continue
-            lines += 1
-            last = text
-            if chained:
-                episodes.add(orjson.loads(text)["episode_id"])
-    return LogSeal(
-        path=path,
-        lines=lines,
-        chain=last_line_chain(last) if lines else None,
-        episodes=len(episodes) if chained else None,
-    )
+            if is_start and text:
+                lines += 1
+                last = text
+            is_start = raw.endswith(b"\n")
+    return LogEnd(lines, last_line_chain(last) if lines else None)
+
+
+def _log_seal(files: RunFiles, path: str) -> LogSeal:
+    end = end_of_log(files, path)
+    episodes = None
+    if path == layout.ROLLOUTS:
+        with files.open(path) as handle:
+            episodes = len({orjson.loads(raw)["episode_id"] for raw in handle if raw.strip()})
+    return LogSeal(path=path, lines=end.lines, chain=end.chain, episodes=episodes)
 
 
 def _evaluation_seal(files: RunFiles, path: str) -> EvaluationSeal:

@@ -38,7 +38,9 @@ class Shape:
     def __init__(self, name: str) -> None:
         """Compile the schema; no reference leaves it."""
         schema = schema_files.load(name)
-        self._compiled = jsonschema_rs.Draft202012Validator(dict(schema), validate_formats=True, retriever=_refuse_address)
+        self._compiled = jsonschema_rs.Draft202012Validator(
+            dict(schema), validate_formats=True, retriever=_refuse_address
+        )
         self._reference: Any = _ReferenceValidator(
             schema, registry=_CLOSED_REGISTRY, format_checker=jsonschema.Draft202012Validator.FORMAT_CHECKER
         )

@@ -1,0 +1,134 @@
+"""Whether every artifact belongs to this run (rule R7): run id, plan, rules, laboratory and times agree."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+
+import polars as pl
+
+from molforge_eval import layout
+from molforge_eval.canonical import digest
+from molforge_eval.catalogue import finding, seen, short
+from molforge_eval.findings import Finding
+from molforge_eval.records import EvaluationPlan, RunManifest
+from molforge_eval.records.common import utc_text
+from molforge_eval.run_directory import RunDirectory
+
+
+def check(run: RunDirectory) -> Iterator[Finding]:
+    """Compare what the artifacts of a run say about the run."""
+    yield from _check_run_ids(run)
+    yield from _check_plan(run)
+    yield from _check_laboratory(run)
+    yield from _check_times(run)
+
+
+def _check_run_ids(run: RunDirectory) -> Iterator[Finding]:
+    records = {
+        layout.MANIFEST: run.manifest,
+        layout.PLAN: run.plan,
+        layout.BEFORE: run.before,
+        layout.AFTER: run.after,
+        layout.SUMMARY: run.summary,
+        layout.CHECKSUMS: run.checksums,
+        layout.PLOT_DATA: run.plot_table,
+    }
+    claims = {path: record.run_id for path, record in records.items() if record is not None}
+    expected = next((run_id for run_id in claims.values() if run_id is not None), None)
+    for path, run_id in claims.items():
+        if run_id != expected:
+            what = f"run id {seen(run_id)}, the run is {expected}"
+            yield finding("RUN_ID_DIFFERS", what, file=path, pointer="/run_id")
+    for path, table in ((layout.ROLLOUTS, run.rollouts), (layout.TRAINER_LOG, run.trainer_log)):
+        expected = expected or (table["run_id"][0] if len(table) else None)
+        foreign = table.filter(pl.col("run_id") != expected).group_by("run_id").agg(pl.col("line").min(), pl.len())
+        for run_id, line, count in foreign.sort("line").iter_rows():
+            what = f"run id {seen(run_id)} on {count} lines, the run is {expected}"
+            yield finding("RUN_ID_DIFFERS", what, file=path, line=line, pointer="/run_id")
+
+
+def _check_plan(run: RunDirectory) -> Iterator[Finding]:
+    planned = None if run.plan is None else digest(run.plan)
+    if run.manifest is not None and planned is not None and run.manifest.plan_sha256 != planned:
+        what = (
+            f"the plan has digest {short(planned)}, the manifest took {short(run.manifest.plan_sha256)} before step 0"
+        )
+        yield finding("PLAN_DIFFERS", what, file=layout.PLAN)
+    for path, evaluation in run.evaluations():
+        own = digest(evaluation.plan)
+        if evaluation.plan_sha256 != own:
+            what = f"plan_sha256 is {short(evaluation.plan_sha256)}, the plan inside has digest {short(own)}"
+            yield finding("PLAN_DIFFERS", what, file=path, pointer="/plan_sha256")
+        elif planned is not None and own != planned:
+            what = f"the evaluation played plan {short(own)}, the run's plan is {short(planned)}"
+            yield finding("PLAN_DIFFERS", what, file=path, pointer="/plan")
+    if run.manifest is not None and run.plan is not None:
+        yield from _check_interface(run.manifest, run.plan)
+
+
+def _check_interface(manifest: RunManifest, plan: EvaluationPlan) -> Iterator[Finding]:
+    settings = manifest.configuration
+    pairs = [
+        ("turn_limit", settings.turn_limit, plan.turn_limit),
+        ("observation_length", settings.observation_length, plan.observation_length),
+    ]
+    for key, trained, planned in pairs:
+        if trained != planned:
+            what = f"{key} is {seen(trained)} in training and {seen(planned)} in the evaluation"
+            yield finding("INTERFACE_DIFFERS", what, file=layout.MANIFEST, pointer=f"/configuration/{key}")
+
+
+def _check_laboratory(run: RunDirectory) -> Iterator[Finding]:
+    if run.manifest is None:
+        return
+    for path, evaluation in run.evaluations():
+        if evaluation.rules_version != run.manifest.rules_version:
+            what = f"rules {seen(evaluation.rules_version)}, the run has {seen(run.manifest.rules_version)}"
+            yield finding("RULES_DIFFER", what, file=path, pointer="/rules_version")
+        if evaluation.backend_fingerprint != run.manifest.backend.property_table_sha256:
+            what = "the chemistry backend of the evaluation is not that of the run"
+            yield finding("BACKEND_DIFFERS", what, file=path, pointer="/backend_fingerprint")
+
+
+def _check_times(run: RunDirectory) -> Iterator[Finding]:
+    """Walk the moments of a run in the order in which they must have been."""
+    last: tuple[str, datetime] | None = None
+    for path, name, moment in _moments(run):
+        if last is not None and moment < last[1]:
+            what = f"{name} at {utc_text(moment)} is before {last[0]} at {utc_text(last[1])}"
+            yield finding("TIME_REVERSED", what, file=path)
+        else:
+            last = name, moment
+    # Episodes of a batch are played side by side: only within one of them do lines stand in the order of time.
+    lines = run.rollouts.select("line", order="episode_id", moment=_parsed("timestamp"))
+    rows = run.trainer_log.select("line", order=pl.lit(""), moment=_parsed("time"))
+    for path, moments, column in ((layout.ROLLOUTS, lines, "timestamp"), (layout.TRAINER_LOG, rows, "time")):
+        back = moments.filter(pl.col("moment") < pl.col("moment").cum_max().over("order"))
+        if len(back):
+            what = f"{len(back)} lines are older than one before them, the first is this one"
+            yield finding("TIME_REVERSED", what, file=path, line=back["line"][0], pointer=f"/{column}")
+
+
+def _moments(run: RunDirectory) -> Iterator[tuple[str, str, datetime]]:
+    manifest = run.manifest
+    if manifest is not None:
+        yield layout.MANIFEST, "the start of the run", manifest.started_at
+    if run.before is not None:
+        yield layout.BEFORE, "the start of the before evaluation", run.before.started_at
+        yield layout.BEFORE, "the end of the before evaluation", run.before.ended_at
+    rows = run.trainer_log.select(moment=_parsed("time")).drop_nulls()["moment"]
+    if len(rows):
+        yield layout.TRAINER_LOG, "the first trainer row", rows[0]
+        yield layout.TRAINER_LOG, "the last trainer row", rows[-1]
+    if run.after is not None:
+        yield layout.AFTER, "the start of the after evaluation", run.after.started_at
+        yield layout.AFTER, "the end of the after evaluation", run.after.ended_at
+    if manifest is not None and manifest.ended_at is not None:
+        yield layout.MANIFEST, "the end of the run", manifest.ended_at
+
+
+def _parsed(column: str) -> pl.Expr:
+    # Whole seconds, as every writer of ours spells them; another spelling of the same schema falls out of the order.
+    moments = pl.col(column).str.to_datetime("%Y-%m-%dT%H:%M:%SZ", strict=False, time_unit="us")
+    return moments.dt.replace_time_zone("UTC")

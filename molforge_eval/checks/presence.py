@@ -1,0 +1,59 @@
+"""Which files a run has, which it lacks, and which do not belong in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from molforge_eval import layout
+from molforge_eval.catalogue import finding
+from molforge_eval.findings import Finding
+from molforge_eval.run_directory import RunDirectory
+
+_PICKLES = (".bin", ".pt", ".pth", ".pkl", ".pickle", ".ckpt")
+_NEEDED = {
+    layout.MANIFEST: "MANIFEST_MISSING",
+    layout.PLAN: "PLAN_MISSING",
+    layout.CHECKSUMS: "CHECKSUMS_MISSING",
+}
+_EXPECTED = (
+    layout.ROLLOUTS,
+    layout.TRAINER_LOG,
+    layout.METRICS_TABLE,
+    layout.SUMMARY,
+    layout.PLOT_DATA,
+    layout.ADAPTER_CONFIG,
+    layout.ADAPTER_WEIGHTS,
+    *layout.PLOTS,
+)
+
+
+def check(run: RunDirectory) -> Iterator[Finding]:
+    """Compare the files of a run with the layout."""
+    for path, code in _NEEDED.items():
+        if path not in run.files:
+            yield finding(code, f"the run has no {path}", file=path)
+    for path in _EXPECTED:
+        if path not in run.files:
+            yield finding("ARTIFACT_MISSING", f"the run has no {path}", file=path)
+    yield from _check_evaluations(run)
+    for path in run.files.sizes:
+        if layout.is_record(path) or path == layout.CHECKSUMS or path in layout.PACKET_FILES:
+            continue
+        if path.startswith(f"{layout.ADAPTER_FOLDER}/") and path.endswith(_PICKLES):
+            yield from _check_pickle(run, path)
+        else:
+            yield finding("FILE_STRAY", "the file is no record of a run; it is neither sealed nor packed", file=path)
+
+
+def _check_evaluations(run: RunDirectory) -> Iterator[Finding]:
+    for path, name in ((layout.BEFORE, "before"), (layout.AFTER, "after")):
+        if path not in run.files:
+            what = f"the {name} evaluation is missing, so there is no difference to speak of"
+            yield finding("EVALUATION_MISSING", what, file=path)
+
+
+def _check_pickle(run: RunDirectory, path: str) -> Iterator[Finding]:
+    if layout.ADAPTER_WEIGHTS in run.files:
+        yield finding("PICKLE_PRESENT", "the file is a pickle beside the weights; it was not opened", file=path)
+    else:
+        yield finding("WEIGHTS_PICKLED", "the weights are a pickle; it was not opened", file=path)
