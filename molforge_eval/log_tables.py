@@ -7,7 +7,7 @@ does not is named and left out. Nested values stand as their JSON text, so that 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 import polars as pl
@@ -37,7 +37,6 @@ ROLLOUT_SCHEMA: Mapping[str, Any] = {
     "scenario": pl.String,
     "reward_mode": pl.String,
     "step_index": pl.Int64,
-    "tool": pl.String,
     "tool": pl.String,
     "action_type": pl.String,
     "acting_role": pl.String,
@@ -106,22 +105,33 @@ def read_rollouts(files: RunFiles, ledger: Ledger, limits: Limits) -> pl.DataFra
     return pl.concat(batches, rechunk=True)
 
 
-def read_trainer_log(files: RunFiles, ledger: Ledger, limits: Limits) -> pl.DataFrame:
+class TrainerTable(NamedTuple):
+    """The trainer log."""
+
+    frame: pl.DataFrame
+    latest: Mapping[str, Any] | None
+    """The last row of type `train`, as it was written."""
+
+
+def read_trainer_log(files: RunFiles, ledger: Ledger, limits: Limits) -> TrainerTable:
     """Read the trainer log; every key that any row has is a column, wherever it first stands."""
     rows: list[dict[str, Any]] = []
+    latest: Mapping[str, Any] | None = None
     for number, row in gated_lines(files, layout.TRAINER_LOG, ledger, limits):
         if not fits(row, "trainer_row", layout.TRAINER_LOG, number, ledger):
             continue
+        if row["type"] == "train":
+            latest = dict(row)
         row["non_finite"] = orjson.dumps(row["non_finite"]).decode()
         # A trainer's key of the same name as our line column keeps its value under another name.
         own_line = row.pop("line", None)
         if own_line is not None:
             row["line_"] = own_line
         rows.append({"line": number, **row})
-    return _trainer_table(rows, ledger)
+    return TrainerTable(_trainer_frame(rows, ledger), latest)
 
 
-def _trainer_table(rows: list[dict[str, Any]], ledger: Ledger) -> pl.DataFrame:
+def _trainer_frame(rows: list[dict[str, Any]], ledger: Ledger) -> pl.DataFrame:
     columns: dict[str, list[Any]] = {name: [row[name] for row in rows] for name in TRAINER_HEAD}
     schema = dict(TRAINER_HEAD)
     others = dict.fromkeys(key for row in rows for key in row if key not in TRAINER_HEAD and key != "format_version")

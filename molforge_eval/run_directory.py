@@ -48,6 +48,8 @@ class RunDirectory:
     after: Evaluation | None
     trainer_log: pl.DataFrame
     """One row a line; columns of `log_tables.TRAINER_HEAD`, then the trainer's own keys."""
+    latest_trainer_row: Mapping[str, Any] | None
+    """The last row of type `train`, as it was written."""
     rollouts: pl.DataFrame
     """One row a line; columns of `log_tables.ROLLOUT_SCHEMA`."""
     summary: RunSummary | None
@@ -98,9 +100,9 @@ def _load_folder(path: Path, root: Path, ledger: Ledger, limits: Limits) -> RunD
             where=str(path),
             mend=f"Name the folder that holds {layout.MANIFEST}.",
         )
-    version = _format_version(files, limits)
-    if version == 0:
+    if _format_version(files, limits) == 0:
         return _load_old(path, files, ledger, limits)
+    trainer = read_trainer_log(files, ledger, limits)
     return RunDirectory(
         root=root,
         name=path.name,
@@ -110,7 +112,8 @@ def _load_folder(path: Path, root: Path, ledger: Ledger, limits: Limits) -> RunD
         plan=_read_record(files, layout.PLAN, "eval_plan", EvaluationPlan, ledger, limits),
         before=_read_record(files, layout.BEFORE, "evaluation", Evaluation, ledger, limits),
         after=_read_record(files, layout.AFTER, "evaluation", Evaluation, ledger, limits),
-        trainer_log=read_trainer_log(files, ledger, limits),
+        trainer_log=trainer.frame,
+        latest_trainer_row=trainer.latest,
         rollouts=read_rollouts(files, ledger, limits),
         summary=_read_record(files, layout.SUMMARY, "run_summary", RunSummary, ledger, limits),
         checksums=_read_record(files, layout.CHECKSUMS, "checksums", Checksums, ledger, limits),
@@ -192,7 +195,8 @@ def _load_old(path: Path, files: RunFiles, ledger: Ledger, limits: Limits) -> Ru
         plan=None,
         before=None,
         after=None,
-        trainer_log=read_trainer_log(nothing, ledger, limits),
+        trainer_log=read_trainer_log(nothing, ledger, limits).frame,
+        latest_trainer_row=None,
         rollouts=read_rollouts(nothing, ledger, limits),
         summary=None,
         checksums=None,
