@@ -23,11 +23,11 @@ _JSON_HELP = "Print JSON for a program."
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="molforge-env")
-def group() -> None:
+def cli() -> None:
     """Play, measure and check the MolForge laboratory."""
 
 
-@group.command()
+@cli.command()
 @click.option("--scenario", help=_SCENARIO_HELP)
 @click.option("--suite", type=click.Choice(["official", "randomized"]), default="official", show_default=True)
 @click.option("--seed", type=int, help="Seed of a randomized task.")
@@ -53,7 +53,7 @@ def ceiling(scenario: str | None, suite: str, seed: int | None, *, as_json: bool
             click.echo(f"  {tool} {' '.join(arguments.values())}".rstrip())
 
 
-@group.command()
+@cli.command()
 @click.option("--episodes", type=click.IntRange(min=1), default=1000, show_default=True, help="Random episodes a task.")
 @click.option("--seed", type=int, default=0, show_default=True, help="First seed of the random episodes.")
 @click.option("--search", is_flag=True, help="Search the ceilings again instead of reading the kept ones.")
@@ -96,7 +96,7 @@ def _print_ladder(ladder: Ladder) -> None:
         click.echo("  ".join(cells).rstrip())
 
 
-@group.command()
+@cli.command()
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.pass_context
 def conformance(context: click.Context, files: tuple[Path, ...]) -> None:
@@ -111,7 +111,7 @@ def conformance(context: click.Context, files: tuple[Path, ...]) -> None:
     context.exit(1 if total.differences else 0)
 
 
-@group.command()
+@cli.command()
 @click.option("--json", "as_json", is_flag=True, help=_JSON_HELP)
 def fingerprint(*, as_json: bool) -> None:
     """Print which chemistry this laboratory judges by."""
@@ -127,7 +127,7 @@ def fingerprint(*, as_json: bool) -> None:
         click.echo(f"{name}: {value}")
 
 
-@group.command()
+@cli.command()
 @click.argument("scenario", default="level_0_easy")
 @click.option("--suite", type=click.Choice(["official", "randomized"]), default="official", show_default=True)
 @click.option("--seed", type=int, help="Seed of a randomized task.")
@@ -146,4 +146,4 @@ def play(scenario: str, suite: str, seed: int | None, reward_mode: str) -> None:
 
 def main() -> NoReturn:
     """Run `molforge-env`."""
-    run(group)
+    run(cli)

@@ -19,14 +19,14 @@ from molforge_env.tool_schemas import (
 )
 from molforge_env.views import ConstraintStatus, Observation
 
-__all__ = [
+__all__ = [  # noqa: RUF022 - in the order of `sorted`, which the surface test holds
     "DEFAULT_TURN_LIMIT",
     "INTERFACE_NAME",
     "OBSERVATION_LENGTHS",
-    "TOOL_ARGUMENTS",
-    "TOOL_NAMES",
     "ObservationLength",
     "ParsedCompletion",
+    "TOOL_ARGUMENTS",
+    "TOOL_NAMES",
     "ToolCall",
     "after_step_text",
     "default_rationale",

@@ -19,10 +19,10 @@ from molforge_env.scenarios import SCENARIO_IDS, SCENARIOS, Scenario, find_scena
 from molforge_env.tables import read_table
 from molforge_env.transitions import start_episode
 
-__all__ = [
+__all__ = [  # noqa: RUF022 - in the order of `sorted`, which the surface test holds
+    "ResolvedScenario",
     "SCENARIO_IDS",
     "SUITES",
-    "ResolvedScenario",
     "ScenarioDraw",
     "open_episode",
     "resolve_scenario",
