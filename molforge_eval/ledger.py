@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from molforge_eval.findings import Finding
 from molforge_eval.limits import DEFAULT_LIMITS
@@ -32,6 +32,10 @@ class Ledger:
         """Add several findings."""
         for finding in findings:
             self.add(finding)
+
+    def count_omitted(self, omitted: Mapping[str, int]) -> None:
+        """Take over what another ledger counted and did not keep."""
+        self._counts.update(omitted)
 
     def findings(self) -> tuple[Finding, ...]:
         """Return what was kept."""

@@ -18,7 +18,7 @@ from molforge_eval.records.artifacts import MetricsRow
 from molforge_eval.records.training import RolloutLine
 
 COLUMNS: tuple[str, ...] = tuple(MetricsRow.model_fields)
-_FORMULA_MARKS = ("=", "+", "-", "@", "\t", "\r")
+FORMULA_MARKS = ("=", "+", "-", "@", "\t", "\r")
 
 
 def table_bytes(lines: Iterable[RolloutLine]) -> bytes:
@@ -45,5 +45,5 @@ def cell_of(value: Any) -> str:
     if value is None:
         return ""
     if isinstance(value, str):
-        return f"'{value}" if value.startswith(_FORMULA_MARKS) else value
+        return f"'{value}" if value.startswith(FORMULA_MARKS) else value
     return orjson.dumps(value).decode()

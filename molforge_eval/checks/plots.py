@@ -1,0 +1,147 @@
+"""Pictures and the data behind them: every plotted point from its source, every picture from its points.
+
+The pixels are never decoded: a picture is bound to its data by the digest in it, and the packet draws its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import polars as pl
+
+from molforge_eval import layout
+from molforge_eval.canonical import digest, plain
+from molforge_eval.catalogue import finding, seen, short
+from molforge_eval.checks.rounding import agrees
+from molforge_eval.checks.shape import shape_of
+from molforge_eval.findings import Finding
+from molforge_eval.png_text import PngFaultError, read_png_text
+from molforge_eval.records import PlotRecord
+from molforge_eval.report.series import Curve, action_shares, curve_of, curve_over_steps, thirds, trainer_rows
+from molforge_eval.run_directory import RunDirectory
+
+Rows = list[tuple[Any, ...]]
+
+
+def check(run: RunDirectory) -> Iterator[Finding]:
+    """Compare plots, plot data and their sources."""
+    table = run.plot_table
+    records = {} if table is None else {record.path: record for record in table.plots}
+    expected = expected_rows(run)
+    if table is not None:
+        for index, record in enumerate(table.plots):
+            yield from _check_record(index, record, expected.get(record.path), run)
+    for path in run.files.sizes:
+        if path.startswith("plots/") and path.endswith(".png"):
+            yield from _check_picture(path, records.get(path), run)
+            if table is not None and path not in records:
+                yield finding("PLOT_UNLISTED", "the picture has no data in plots/plot_data.json", file=path)
+
+
+def expected_rows(run: RunDirectory) -> Mapping[str, Rows]:
+    """Compute the points of every plot of the layout from logs and evaluations."""
+    rows = trainer_rows(run.trainer_log)
+    ends = run.rollouts.filter(pl.col("ended_by").is_not_null())
+    scores = curve_over_steps(ends["trainer_step"].to_list(), ends["episode_score"].to_list(), "episode_score")
+    early, late = thirds(run.rollouts)
+    shares = [
+        *action_shares("early training", early["action_type"].to_list()),
+        *action_shares("late training", late["action_type"].to_list()),
+    ]
+    points: dict[str, Rows] = {
+        "plots/reward_curve.png": _curve_rows(curve_of(rows, "reward")),
+        "plots/loss_curve.png": _curve_rows(curve_of(rows, "loss")),
+        "plots/grad_norm_curve.png": _curve_rows(curve_of(rows, "grad_norm")),
+        "plots/final_score_curve.png": _curve_rows(scores),
+        "plots/eval_before_after.png": _evaluation_rows(run),
+        "plots/action_distribution.png": [tuple(share) for share in shares],
+    }
+    return {path: found for path, found in points.items() if found}
+
+
+def _curve_rows(curve: Curve) -> Rows:
+    return [(point.segment, point.step, point.value, point.average) for point in curve.points]
+
+
+def _evaluation_rows(run: RunDirectory) -> Rows:
+    arms = [(name, found) for name, found in (("before", run.before), ("after", run.after)) if found is not None]
+    rows: Rows = []
+    for part in sorted({summary.part for _, found in arms for summary in found.summaries}):
+        for arm, found in arms:
+            for summary in (entry for entry in found.summaries if entry.part == part):
+                rows += [(part, arm, task.scenario_id, task.mean_final_score) for task in summary.tasks]
+                rows.append((part, arm, "mean", summary.mean_final_score))
+    return rows
+
+
+def _check_record(index: int, record: PlotRecord, expected: Rows | None, run: RunDirectory) -> Iterator[Finding]:
+    place: dict[str, Any] = {"file": layout.PLOT_DATA}
+    own = digest([list(record.columns), plain([list(row) for row in record.rows])])
+    if own != record.data_sha256:
+        what = f"the points of {record.path} have digest {short(own)}, data_sha256 says {short(record.data_sha256)}"
+        yield finding("PLOT_HASH_DIFFERS", what, pointer=f"/plots/{index}/data_sha256", **place)
+    if record.path not in run.files:
+        what = f"{record.path} is not there, its data are"
+        yield finding("PLOT_MISSING", what, pointer=f"/plots/{index}/path", **place)
+    if expected is None:
+        what = f"no source in the run gives points for {record.path}"
+        yield finding("PLOT_DATA_DIFFERS", what, pointer=f"/plots/{index}/sources", **place)
+        return
+    if len(record.rows) != len(expected):
+        what = f"{record.path} has {len(record.rows)} points, its sources give {len(expected)}"
+        yield finding("PLOT_DATA_DIFFERS", what, pointer=f"/plots/{index}/rows", **place)
+        return
+    for row, (recorded, wanted) in enumerate(zip(record.rows, expected, strict=True)):
+        if not _is_same_row(recorded, wanted):
+            what = f"a point of {record.path} is {seen(list(recorded))}, its sources give {seen(list(wanted))}"
+            yield finding("PLOT_DATA_DIFFERS", what, pointer=f"/plots/{index}/rows/{row}", **place)
+
+
+def _is_same_row(recorded: Sequence[Any], wanted: Sequence[Any]) -> bool:
+    if len(recorded) != len(wanted):
+        return False
+    return all(
+        agrees(float(left), float(right))
+        if isinstance(left, int | float) and isinstance(right, int | float)
+        else left == right
+        for left, right in zip(recorded, wanted, strict=True)
+    )
+
+
+def _check_picture(path: str, record: PlotRecord | None, run: RunDirectory) -> Iterator[Finding]:
+    try:
+        data = run.files.read(path, at_most=run.limits.file_bytes)
+        if data is None:
+            what = f"the file has {run.files.sizes[path]} bytes, the limit is {run.limits.file_bytes}"
+            yield finding("FILE_TOO_LARGE", what, file=path)
+            return
+        picture = read_png_text(data)
+    except OSError as error:
+        yield finding("FILE_UNREADABLE", f"the file cannot be read: {error.strerror or error}", file=path)
+        return
+    except PngFaultError as error:
+        yield finding("PLOT_UNREADABLE", f"no PNG picture: {error}", file=path)
+        return
+    if not 0 < picture.width * picture.height <= run.limits.picture_pixels:
+        what = f"the picture is {picture.width} by {picture.height}, the limit is {run.limits.picture_pixels} pixels"
+        yield finding("PLOT_UNREADABLE", what, file=path)
+    text = {
+        "run_id": picture.texts.get("molforge:run_id"),
+        "data_sha256": picture.texts.get("molforge:data_sha256"),
+        "software": picture.texts.get("Software"),
+        "title": picture.texts.get("Title"),
+    }
+    shape = shape_of("plot_text")
+    known = {key: value for key, value in text.items() if value is not None}
+    if not shape.fits(known):
+        for misfit in shape.explain(known):
+            yield finding("PLOT_UNSIGNED", f"text chunks: {misfit.what}", file=path, pointer=misfit.pointer)
+        return
+    if run.manifest is not None and text["run_id"] != run.manifest.run_id:
+        what = f"run id {seen(text['run_id'])}, the run is {run.manifest.run_id}"
+        yield finding("RUN_ID_DIFFERS", what, file=path)
+    if record is not None and text["data_sha256"] != record.data_sha256:
+        drawn = short(str(text["data_sha256"]))
+        what = f"the picture was drawn from data {drawn}, plot_data.json has {short(record.data_sha256)}"
+        yield finding("PLOT_OUTDATED", what, file=path)

@@ -1,0 +1,127 @@
+"""Whether the rollout log tells whole episodes, and whether it was the model that played them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import polars as pl
+
+from molforge_eval import layout
+from molforge_eval.catalogue import finding, seen
+from molforge_eval.findings import Finding
+from molforge_eval.records.common import COMPLETED_ENDINGS
+from molforge_eval.run_directory import RunDirectory
+
+_PATH = layout.ROLLOUTS
+_MOST_FALLBACK = 0.05
+"""Share of calls that may come from a fallback."""
+_MOST_BROKEN = 0.25
+"""Share of episodes that may break in the environment."""
+_EPISODES_FOR_A_VERDICT = 20
+"""Episodes from which none ended by the laboratory is a fault of the training."""
+
+
+def check(run: RunDirectory) -> Iterator[Finding]:
+    """Look at the episodes of the rollout log."""
+    lines = run.rollouts
+    if not len(lines):
+        return
+    episodes = lines.group_by("episode_id", maintain_order=True).agg(
+        pl.col("line").first().alias("first_line"),
+        pl.col("line").last().alias("last_line"),
+        pl.col("step_index").last().alias("last_step"),
+        pl.col("prompt").first().is_not_null().alias("has_prompt"),
+        pl.col("scenario").first().is_not_null().alias("has_scenario"),
+        pl.col("ended_by").last(),
+        pl.col("ended_by").is_not_null().sum().alias("endings"),
+        pl.col("episode_score").last(),
+        pl.col("trainer_step").n_unique().alias("steps_seen"),
+        pl.col("trainer_step").first(),
+        pl.col("generation").first(),
+    )
+    yield from _check_whole(episodes)
+    yield from _check_steps(lines)
+    yield from _check_groups(run, episodes)
+    yield from _check_conduct(lines, episodes)
+
+
+def _check_whole(episodes: pl.DataFrame) -> Iterator[Finding]:
+    """An episode begins with prompt and scenario, and only its last line says how it ended."""
+    for row in episodes.filter(~pl.col("has_prompt") | ~pl.col("has_scenario")).iter_rows(named=True):
+        what = "the first line of the episode has no prompt or no scenario: lines before it are gone"
+        yield finding("EPISODE_HEADLESS", what, file=_PATH, line=row["first_line"], episode=row["episode_id"])
+    for row in episodes.filter(pl.col("ended_by").is_null() | (pl.col("endings") != 1)).iter_rows(named=True):
+        what = f"{row['endings']} lines of the episode say how it ended, the last line {seen(row['ended_by'])}"
+        place: dict[str, Any] = {"line": row["last_line"], "episode": row["episode_id"], "step": row["last_step"]}
+        yield finding("EPISODE_UNENDED", what, file=_PATH, **place)
+
+
+def _check_steps(lines: pl.DataFrame) -> Iterator[Finding]:
+    """Within an episode the step counter rises by one with each step and stands still otherwise."""
+    walked = lines.select("line", "episode_id", "step_index", "turn", stepped=pl.col("transition_reward").is_not_null())
+    before = walked.with_columns(
+        expected=(pl.col("step_index").shift(1).over("episode_id").fill_null(0) + pl.col("stepped").cast(pl.Int64)),
+        turn_before=pl.col("turn").shift(1).over("episode_id").fill_null(0),
+    )
+    wrong = before.filter((pl.col("step_index") != pl.col("expected")) | (pl.col("turn") < pl.col("turn_before")))
+    for row in wrong.iter_rows(named=True):
+        what = f"step_index is {row['step_index']}, the lines before it make it {row['expected']}"
+        if row["step_index"] == row["expected"]:
+            what = f"turn is {row['turn']} after turn {row['turn_before']}"
+        place: dict[str, Any] = {"line": row["line"], "episode": row["episode_id"], "step": row["step_index"]}
+        yield finding("STEP_MISCOUNTED", what, file=_PATH, **place)
+
+
+def _check_groups(run: RunDirectory, episodes: pl.DataFrame) -> Iterator[Finding]:
+    """Every prompt has its whole group of completions, and every generation step as many episodes as a batch."""
+    if run.manifest is None:
+        return
+    size = run.manifest.configuration.num_generations
+    counts = episodes.group_by("trainer_step", "generation").len().sort("trainer_step", "generation")
+    for (step,), group in counts.group_by("trainer_step", maintain_order=True):
+        found = dict(group.select("generation", "len").iter_rows())
+        most = max(found.values())
+        short = [place for place in range(size) if found.get(place, 0) != most]
+        beyond = [place for place in found if place >= size]
+        if short or beyond:
+            what = (
+                f"step {step} has no whole group of {size} completions a prompt: place {(short or beyond)[0]} differs"
+            )
+            yield finding("EPISODES_MISSING", what, file=_PATH, pointer=f"trainer_step {step}")
+    batches = episodes.group_by("trainer_step").len().sort("trainer_step")
+    usual = int(batches["len"].max() or 0)  # type: ignore[arg-type] # a count
+    for step, count in batches.filter(pl.col("len") != usual).iter_rows():
+        what = f"step {step} has {count} episodes, other steps have {usual}"
+        yield finding("EPISODES_MISSING", what, file=_PATH, pointer=f"trainer_step {step}")
+    beyond_end = episodes.filter(pl.col("trainer_step") > run.manifest.steps_completed)
+    if len(beyond_end):
+        row = beyond_end.row(0, named=True)
+        what = f"an episode of trainer step {row['trainer_step']}, the run completed {run.manifest.steps_completed}"
+        yield finding("STEPS_DIFFER", what, file=_PATH, line=row["first_line"], episode=row["episode_id"])
+
+
+def _check_conduct(lines: pl.DataFrame, episodes: pl.DataFrame) -> Iterator[Finding]:
+    calls = lines.filter(pl.col("tool").is_not_null())
+    fallback = calls.filter(pl.col("source") == "fallback")
+    if len(fallback):
+        share = len(fallback) / len(calls)
+        what = f"{len(fallback)} of {len(calls)} calls came from a fallback, not from the model"
+        code = "FALLBACK_RULES" if share > _MOST_FALLBACK else "FALLBACK_PRESENT"
+        yield finding(code, what, file=_PATH, line=fallback["line"][0], episode=fallback["episode_id"][0])
+    broken = episodes.filter(pl.col("ended_by") == "env_error")
+    if len(broken):
+        share = len(broken) / len(episodes)
+        what = f"{len(broken)} of {len(episodes)} episodes broke in the environment"
+        code = "ENVIRONMENT_BROKEN" if share > _MOST_BROKEN else "ENVIRONMENT_FAULTS"
+        yield finding(code, what, file=_PATH, line=broken["first_line"][0], episode=broken["episode_id"][0])
+    ended = episodes.filter(pl.col("ended_by").is_in(sorted(COMPLETED_ENDINGS)))
+    if len(episodes) >= _EPISODES_FOR_A_VERDICT and not len(ended):
+        what = f"none of {len(episodes)} episodes was ended by the laboratory, all scores are {seen(0.0)}"
+        yield finding("EPISODES_UNFINISHED", what, file=_PATH, line=int(episodes["first_line"].to_list()[0]))
+    # A block that could not be read ends an episode as `malformed_call`, which is the model's own doing and no fault.
+    has_block = pl.col("raw_completion").str.contains("<tool_call>", literal=True)
+    unparsed = lines.filter((pl.col("ended_by") == "no_call") & has_block)
+    for line, episode, step in unparsed.select("line", "episode_id", "step_index").iter_rows():
+        what = "the completion opens a call block and no call was read from it"
+        yield finding("CALL_UNREAD", what, file=_PATH, line=line, episode=episode, step=step)

@@ -1,0 +1,170 @@
+"""The spreadsheet against the rollout log it repeats, cell by cell.
+
+Equal tables are recognised as whole columns. Only when something differs are the rows walked, and then a row that was
+dropped or added is named once instead of shifting every row after it.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import orjson
+import polars as pl
+
+from molforge_eval import layout
+from molforge_eval.catalogue import finding, seen
+from molforge_eval.findings import Finding
+from molforge_eval.log_tables import ROLLOUT_SCHEMA
+from molforge_eval.metrics_table import COLUMNS, FORMULA_MARKS, row_of
+from molforge_eval.run_directory import RunDirectory
+
+_LOOK_AHEAD = 200
+_IDENTITY = ("episode_id", "turn", "step_index", "tool_name", "error_code")
+_PLACES = tuple(COLUMNS.index(column) for column in _IDENTITY)
+
+
+def check(run: RunDirectory) -> Iterator[Finding]:
+    """Compare `openenv_tool_metrics.csv` with the rollout log."""
+    path = layout.METRICS_TABLE
+    if path not in run.files or layout.ROLLOUTS not in run.files:
+        return
+    try:
+        data = run.files.read(path, at_most=run.limits.file_bytes)
+    except OSError as error:
+        yield finding("FILE_UNREADABLE", f"the file cannot be read: {error.strerror or error}", file=path)
+        return
+    if data is None:
+        what = f"the file has {run.files.sizes[path]} bytes, the limit is {run.limits.file_bytes}"
+        yield finding("FILE_TOO_LARGE", what, file=path)
+    elif not _is_equal(data, run.rollouts):
+        yield from _walk(data, run.rollouts)
+
+
+def _is_equal(data: bytes, rollouts: pl.DataFrame) -> bool:
+    try:
+        table = pl.read_csv(data, infer_schema=False, empty_string_is_null=False, quote_char='"')
+    except pl.exceptions.PolarsError:
+        return False
+    if table.columns != list(COLUMNS) or len(table) != len(rollouts):
+        return False
+    typed = table.select(_typed(column) for column in COLUMNS)
+    return typed.equals(rollouts.select(_guarded(column) for column in COLUMNS))
+
+
+def _typed(column: str) -> pl.Expr:
+    """Read cells as values; one that is no value of its column becomes one that no log has."""
+    cell = pl.col(column)
+    match ROLLOUT_SCHEMA[column]:
+        case pl.String:
+            return cell
+        case pl.Boolean:
+            return pl.when(cell == "true").then(True).when(cell == "false").then(False).otherwise(None).alias(column)
+        case kind:
+            value = cell.cast(kind, strict=False)
+            return pl.when(value.is_null() & (cell != "")).then(_no_value(kind)).otherwise(value).alias(column)
+
+
+def _no_value(kind: Any) -> pl.Expr:
+    return pl.lit(float("inf") if kind == pl.Float64 else -(2**63), dtype=kind)
+
+
+def _guarded(column: str) -> pl.Expr:
+    if ROLLOUT_SCHEMA[column] != pl.String:
+        return pl.col(column)
+    text = pl.col(column).fill_null("")
+    is_formula = pl.any_horizontal(text.str.starts_with(mark) for mark in FORMULA_MARKS)
+    return pl.when(is_formula).then(pl.concat_str(pl.lit("'"), text)).otherwise(text).alias(column)
+
+
+def _walk(data: bytes, rollouts: pl.DataFrame) -> Iterator[Finding]:
+    path = layout.METRICS_TABLE
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        yield finding("TEXT_UNDECODABLE", f"byte {error.start + 1} is not UTF-8", file=path)
+        return
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+    rows: list[tuple[int, list[str]]] = []
+    try:
+        rows.extend((reader.line_num, row) for row in reader)
+    except csv.Error as error:
+        yield finding("TABLE_UNREADABLE", f"the table cannot be read: {error}", file=path, line=reader.line_num or 1)
+        return
+    header = rows[0][1] if rows else []
+    if tuple(header) != COLUMNS:
+        wrong = [name for name in COLUMNS if name not in header] or header
+        what = f"the columns are not those of this version; it wants {seen(wrong[0]) if wrong else 'a header'}"
+        yield finding("TABLE_HEADER_DIFFERS", what, file=path, line=1)
+        return
+    yield from _compare(rows[1:], rollouts.select("line", *COLUMNS).to_dicts())
+
+
+def _compare(rows: Sequence[tuple[int, list[str]]], lines: Sequence[Mapping[str, Any]]) -> Iterator[Finding]:
+    """Walk both side by side; where they part, skip to the nearest place where they meet again."""
+    names = [_name_of_row(row) for _, row in rows]
+    expected = [row_of(line) for line in lines]
+    wanted = [_name_of_row(cells) for cells in expected]
+    left = right = 0
+    while left < len(rows) and right < len(lines):
+        if names[left] != wanted[right]:
+            skip_rows = _distance(wanted[right], names, left)
+            skip_lines = _distance(names[left], wanted, right)
+            if skip_rows is not None and (skip_lines is None or skip_rows <= skip_lines):
+                yield from (_surplus(*rows[left + place]) for place in range(skip_rows))
+                left += skip_rows
+                continue
+            if skip_lines is not None:
+                yield from (_missing(lines[right + place], rows[left][0]) for place in range(skip_lines))
+                right += skip_lines
+                continue
+        yield from _compare_cells(*rows[left], expected[right], lines[right])
+        left, right = left + 1, right + 1
+    yield from (_surplus(*row) for row in rows[left:])
+    yield from (_missing(line, rows[-1][0] if rows else 1) for line in lines[right:])
+
+
+def _name_of_row(cells: Sequence[str]) -> tuple[str, ...]:
+    return tuple(cells[place] for place in _PLACES) if len(cells) == len(COLUMNS) else ()
+
+
+def _distance(name: tuple[str, ...], names: Sequence[tuple[str, ...]], start: int) -> int | None:
+    for place in range(start, min(start + _LOOK_AHEAD, len(names))):
+        if names[place] == name:
+            return place - start
+    return None
+
+
+def _surplus(number: int, cells: Sequence[str]) -> Finding:
+    episode = cells[COLUMNS.index("episode_id")] if len(cells) == len(COLUMNS) else None
+    what = "the rollout log has no line for this row"
+    return finding("TABLE_ROW_SURPLUS", what, file=layout.METRICS_TABLE, line=number, episode=episode)
+
+
+def _missing(line: Mapping[str, Any], number: int) -> Finding:
+    what = f"line {line['line']} of the rollout log has no row; it would stand near this one"
+    place = {"episode": line["episode_id"], "step": line["step_index"]}
+    return finding("TABLE_ROW_MISSING", what, file=layout.METRICS_TABLE, line=number, **place)
+
+
+def _compare_cells(
+    number: int, cells: Sequence[str], expected: Sequence[str], line: Mapping[str, Any]
+) -> Iterator[Finding]:
+    place = {"file": layout.METRICS_TABLE, "line": number, "episode": line["episode_id"], "step": line["step_index"]}
+    if len(cells) != len(COLUMNS):
+        what = f"the row has {len(cells)} cells, the table has {len(COLUMNS)} columns"
+        yield finding("TABLE_ROW_DIFFERS", what, **place)
+        return
+    for column, cell, wanted in zip(COLUMNS, cells, expected, strict=True):
+        if cell != wanted and not _is_same_number(cell, wanted):
+            what = f"the cell is {seen(cell)}, line {line['line']} of the rollout log gives {seen(wanted)}"
+            yield finding("TABLE_ROW_DIFFERS", what, pointer=column, **place)
+
+
+def _is_same_number(cell: str, wanted: str) -> bool:
+    try:
+        return bool(orjson.loads(cell) == orjson.loads(wanted))
+    except orjson.JSONDecodeError:
+        return False

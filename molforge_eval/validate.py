@@ -1,0 +1,191 @@
+"""Validation: read a run, ask every check, and say which evidence level was shown.
+
+Checks are independent: one that stops on something nobody thought of is itself a finding, and hides no other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+
+from molforge_eval.catalogue import LEVELS, Level, entry_of, finding
+from molforge_eval.checks import (
+    adapters,
+    comparability,
+    evaluations,
+    identity,
+    numbers,
+    plots,
+    presence,
+    privacy,
+    rollouts,
+    seals,
+    tables,
+    training,
+)
+from molforge_eval.findings import Finding
+from molforge_eval.json_positions import lines_of_pointers
+from molforge_eval.ledger import Ledger
+from molforge_eval.limits import DEFAULT_LIMITS, Limits
+from molforge_eval.run_directory import RunDirectory, load
+from molforge_eval.validation_result import ValidationResult
+
+Check = Callable[[RunDirectory], Iterator[Finding]]
+
+CHECKS: Mapping[str, Check] = {
+    "presence": presence.check,
+    "identity": identity.check,
+    "seals": seals.check,
+    "evaluations": evaluations.check,
+    "comparability": comparability.check,
+    "training": training.check,
+    "rollouts": rollouts.check,
+    "numbers": numbers.check,
+    "tables": tables.check,
+    "plots": plots.check,
+    "adapters": adapters.check,
+    "privacy": privacy.check,
+}
+_SEVERITIES = ("error", "warning", "info")
+
+
+def validate(path: Path, limits: Limits = DEFAULT_LIMITS) -> ValidationResult:
+    """Validate a run directory or an archive of one, up to level E2.
+
+    Args:
+        path: The directory or the archive.
+        limits: Bounds on what is read.
+
+    Raises:
+        UnreadableError: The path is absent or holds nothing of a run.
+    """
+    run = load(path, limits)
+    ledger = examine(run)
+    reason = "`molforge-eval verify` plays the episodes again, which is level E3"
+    return conclude(run, ledger, reached="E2", reason=reason, counts=count_evidence(run))
+
+
+def examine(run: RunDirectory) -> Ledger:
+    """Ask every check about a run; what reading found comes first."""
+    ledger = Ledger(run.limits.findings_a_code)
+    ledger.extend(run.findings)
+    ledger.count_omitted(run.omitted)
+    if run.format_version == 0:
+        return ledger
+    for name, check in CHECKS.items():
+        try:
+            ledger.extend(check(run))
+        except Exception as error:  # noqa: BLE001 - the boundary of a check: hostile evidence must not hide the findings of others
+            what = f"check {name} stopped on this evidence: {type(error).__name__}: {error}"
+            ledger.add(finding("CHECK_STOPPED", what))
+    return ledger
+
+
+def conclude(
+    run: RunDirectory, ledger: Ledger, *, reached: Level, reason: str, counts: Mapping[str, int]
+) -> ValidationResult:
+    """Put findings in order, find their lines, and decide the level.
+
+    Args:
+        run: What was looked at.
+        ledger: What was found.
+        reached: The highest level whose checks were run.
+        reason: Why it is not higher when nothing denies it.
+        counts: How much was looked at.
+    """
+    found = in_order(with_lines(ledger.findings(), run))
+    level, denied = level_of(found, "E0" if run.format_version == 0 else reached)
+    if run.format_version == 0:
+        reason = "the run has format version 0, whose records were listed only"
+    return ValidationResult(
+        run=run.name,
+        run_id=None if run.manifest is None else run.manifest.run_id,
+        run_format=run.format_version,
+        level=level,
+        level_reason=denied or reason,
+        root_sha256=None if run.checksums is None else run.checksums.root_sha256,
+        counts=dict(counts),
+        findings=found,
+        omitted=ledger.omitted(),
+    )
+
+
+def level_of(findings: Iterable[Finding], reached: Level) -> tuple[Level | None, str | None]:
+    """Find the highest level that no error denies.
+
+    Returns:
+        The level, `None` when not even E0 stands, and the reason when an error stopped the climb.
+    """
+    denying: dict[str, list[str]] = {}
+    for entry in (entry_of(item.code) for item in findings if item.severity == "error"):
+        denying.setdefault(entry.level, []).append(entry.code)
+    level: Level | None = None
+    for step in LEVELS[: LEVELS.index(reached) + 1]:
+        if step in denying:
+            codes = sorted(set(denying[step]))
+            others = f" and {len(codes) - 1} more codes" if len(codes) > 1 else ""
+            return level, f"{step} is denied by {codes[0]}{others}"
+        level = step
+    return level, None
+
+
+def in_order(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Order findings by severity, then by where they stand."""
+    return tuple(
+        sorted(
+            findings,
+            key=lambda item: (
+                _SEVERITIES.index(item.severity),
+                item.where.file or "",
+                item.where.line or 0,
+                item.code,
+                item.where.pointer or "",
+            ),
+        )
+    )
+
+
+def with_lines(findings: Iterable[Finding], run: RunDirectory) -> Iterator[Finding]:
+    """Add the line to findings that know a pointer into a JSON file of the run."""
+    found = list(findings)
+    wanted: dict[str, list[str]] = {}
+    for item in found:
+        if _lacks_line(item, run):
+            wanted.setdefault(item.where.file or "", []).append(item.where.pointer or "")
+    lines = {path: _lines_in(path, pointers, run) for path, pointers in wanted.items()}
+    for item in found:
+        where = item.where
+        line = lines.get(where.file or "", {}).get(where.pointer or "") if _lacks_line(item, run) else None
+        yield item if line is None else item.model_copy(update={"where": where.model_copy(update={"line": line})})
+
+
+def _lacks_line(item: Finding, run: RunDirectory) -> bool:
+    where = item.where
+    return (
+        where.line is None
+        and where.file is not None
+        and where.file.endswith(".json")
+        and where.file in run.files
+        and (where.pointer or "").startswith("/")
+    )
+
+
+def _lines_in(path: str, pointers: list[str], run: RunDirectory) -> Mapping[str, int]:
+    try:
+        data = run.files.read(path, at_most=run.limits.file_bytes)
+    except OSError:
+        return {}
+    return {} if data is None else lines_of_pointers(data, pointers)
+
+
+def count_evidence(run: RunDirectory) -> dict[str, int]:
+    """Count what a run holds and a validation looks at."""
+    evaluated = sum(len(evaluation.episodes) for _, evaluation in run.evaluations())
+    return {
+        "files": len(run.files.sizes),
+        "rollout_lines": len(run.rollouts),
+        "training_episodes": run.rollouts["episode_id"].n_unique(),
+        "trainer_rows": len(run.trainer_log),
+        "evaluation_episodes": evaluated,
+        "plots": 0 if run.plot_table is None else len(run.plot_table.plots),
+    }
