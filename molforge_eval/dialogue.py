@@ -74,6 +74,11 @@ class Dialogue:
         self.turns: list[TurnRecord] = []
 
     @property
+    def scenario(self) -> ResolvedScenario:
+        """The task."""
+        return self._session.scenario
+
+    @property
     def new_ids(self) -> list[int]:
         """Ids that the model has not read yet: the prompt, later the answers of the laboratory."""
         return self._new

@@ -1,0 +1,204 @@
+"""Loads a model and merges its adapter, from a folder or from the hub.
+
+Keys of an adapter that the model does not have are refused: the library's loader only warns of them, and the model
+would play as if untrained. No pickle is loaded and no code of a model is run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from molforge_env.errors import UnreadableError, UsageError
+from molforge_eval.policies import DTypeName, Loading, PolicySpec
+from molforge_eval.weights import AdapterFiles, base_model_digest, read_adapter, tokenizer_digest
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+SMALL_MODEL = 20_000_000
+"""Parameters up to which double precision is cheap enough to be the default on a processor."""
+_MODEL_FILES = ("*.safetensors", "*.safetensors.index.json", "*.json", "*.jinja", "merges.txt", "tokenizer.model")
+
+
+class Loaded(NamedTuple):
+    """A model that is ready, its adapter merged."""
+
+    model: PreTrainedModel
+    tokenizer: PreTrainedTokenizerBase
+    base_sha256: str
+    adapter_sha256: str | None
+    tokenizer_sha256: str
+    dtype: str
+
+
+def load_model(spec: PolicySpec, loading: Loading) -> Loaded:
+    """Load the model of a policy, ready to play.
+
+    Raises:
+        UsageError: Model or adapter are absent, or do not fit each other.
+        UnreadableError: A file is damaged, or a pointer in place of the weights.
+    """
+    base = _find_folder(spec.name, "model")
+    adapter = None if spec.adapter is None else read_adapter(_find_folder(spec.adapter, "adapter"))
+    base_sha256 = base_model_digest(base)
+    device = _device(loading.device)
+    with _silent_bars():
+        tokenizer, model = _read_base(base, _dtype(loading.dtype, device))
+    if loading.dtype == "auto" and device == "cpu" and model.num_parameters() <= SMALL_MODEL:
+        model = model.double()
+    if adapter is not None:
+        model = merge_adapter(model, adapter)
+    model = model.to(device).eval()
+    return Loaded(
+        model=model,
+        tokenizer=tokenizer,
+        base_sha256=base_sha256,
+        adapter_sha256=None if adapter is None else adapter.sha256,
+        tokenizer_sha256=tokenizer_digest(base),
+        dtype=str(model.dtype).removeprefix("torch."),
+    )
+
+
+def _read_base(base: Path, dtype: Any) -> tuple[Any, Any]:
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    mend = "Give a folder with config.json, safetensors weights and a tokenizer."
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(base, local_files_only=True, trust_remote_code=False)
+        found: Any = AutoModelForCausalLM.from_pretrained(
+            base,
+            dtype=dtype,
+            attn_implementation="sdpa",
+            use_safetensors=True,
+            local_files_only=True,
+            trust_remote_code=False,
+            output_loading_info=True,
+        )
+        model, notes = found
+    except (OSError, ValueError, KeyError, RuntimeError) as error:
+        if is_out_of_memory(error):
+            raise
+        raise UnreadableError(
+            f"the model {base.name} cannot be loaded: {_first_line(error)}", where=str(base), mend=mend
+        ) from error
+    # The library fills what is missing with random numbers, and only warns.
+    missing = sorted(str(key) for key in notes["missing_keys"])
+    if missing:
+        raise UnreadableError(
+            f"the model {base.name} lacks {missing[0]}; {len(missing)} weights are missing", where=str(base), mend=mend
+        )
+    return tokenizer, model
+
+
+@contextmanager
+def _silent_bars() -> Iterator[None]:
+    from transformers.utils import logging as host_logging
+
+    shown = host_logging.is_progress_bar_enabled()
+    host_logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        if shown:
+            host_logging.enable_progress_bar()
+
+
+def merge_adapter(model: Any, adapter: AdapterFiles) -> Any:
+    """Put an adapter's weights into a model.
+
+    Raises:
+        UsageError: The adapter's keys or shapes are not those that the model gives it.
+    """
+    from peft import PeftConfig, PeftModel, get_peft_model_state_dict, set_peft_model_state_dict
+    from safetensors.torch import load_file
+
+    try:
+        config = PeftConfig.from_pretrained(str(adapter.folder))
+        config.inference_mode = True
+        wrapped = PeftModel(model, config)
+    except (ValueError, TypeError, KeyError) as error:
+        raise _misfit(adapter, f"its configuration does not fit: {_first_line(error)}") from error
+    wanted = {key: tuple(weights.shape) for key, weights in get_peft_model_state_dict(wrapped).items()}
+    weights = load_file(adapter.weights)
+    odd = sorted(set(weights) ^ set(wanted))
+    if odd:
+        kind = "is no key of the model" if odd[0] in weights else "is missing from the adapter"
+        raise _misfit(adapter, f"{odd[0]} {kind}; {len(odd)} of {len(set(weights) | set(wanted))} keys do not match")
+    bent = sorted(key for key in wanted if tuple(weights[key].shape) != wanted[key])
+    if bent:
+        raise _misfit(
+            adapter,
+            f"{bent[0]} has shape {list(weights[bent[0]].shape)}, the model wants {list(wanted[bent[0]])}; "
+            f"{len(bent)} of {len(wanted)} shapes do not match",
+        )
+    set_peft_model_state_dict(wrapped, weights)
+    return wrapped.merge_and_unload()
+
+
+def _misfit(adapter: AdapterFiles, why: str) -> UsageError:
+    return UsageError(
+        f"the adapter {adapter.folder.name} does not fit the model: {why}",
+        where=str(adapter.weights),
+        mend=f"Give the base model that it was trained on: {adapter.config['base_model_name_or_path']}.",
+    )
+
+
+def is_out_of_memory(error: Exception) -> bool:
+    """Tell whether torch or the interpreter ran out of memory."""
+    text = str(error).lower()
+    return isinstance(error, MemoryError) or "out of memory" in text or "can't allocate memory" in text
+
+
+def _find_folder(name: str, what: str) -> Path:
+    given = Path(name).expanduser()
+    # A path that begins with a package of ours means the installed one, wherever the command is run.
+    shipped = Path(__file__).resolve().parent.parent / name
+    looked = [given, shipped] if name.startswith("molforge_train/") else [given]
+    found = next((path for path in looked if path.is_dir()), None)
+    if found is not None:
+        return found
+    places = ", ".join(str(path) for path in looked)
+    if given.is_absolute() or name.startswith((".", "~", "molforge_train/")) or name.count("/") != 1:
+        raise UsageError(
+            f"there is no {what} at {name}",
+            where=f"looked for the folder {places}",
+            mend=f"Give the folder of the {what}, or its name on the hub as OWNER/NAME.",
+        )
+    return _fetch(name, what, places)
+
+
+def _fetch(name: str, what: str, places: str) -> Path:
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
+
+    try:
+        return Path(snapshot_download(name, allow_patterns=list(_MODEL_FILES)))
+    except (HfHubHTTPError, HFValidationError, LocalEntryNotFoundError, OSError) as error:
+        raise UsageError(
+            f"there is no {what} {name}: {_first_line(error)}",
+            where=f"looked for the folder {places} and on the hub",
+            mend="Check the name, or fetch the files first and give their folder.",
+        ) from error
+
+
+def _device(name: str) -> str:
+    import torch
+
+    if name != "auto":
+        return name
+    return "cuda" if torch.cuda.is_available() else "cpu"
+
+
+def _dtype(name: DTypeName, device: str) -> Any:
+    import torch
+
+    if name == "auto":
+        return torch.float32 if device == "cpu" else "auto"
+    return getattr(torch, name)
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]
