@@ -41,7 +41,7 @@ schemas: $(STAMP)  ## Write the JSON Schemas from the models.
 	$(BIN)/python -m molforge_eval.schema_files schemas
 
 docs: $(STAMP)  ## Print docs/cli.md; run every example in README, docs and docstrings.
-	$(BIN)/python tools/cli_reference.py > docs/cli.md.new && mv docs/cli.md.new docs/cli.md
+	$(BIN)/python -m tools.cli_reference > docs/cli.md.new && mv docs/cli.md.new docs/cli.md
 	$(BIN)/python -m pytest -p no:randomly tests/test_docs.py
 	$(BIN)/python -m pytest -p no:randomly --doctest-modules molforge_env molforge_eval molforge_train
 
