@@ -1,0 +1,38 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+
+from molforge_env.descriptors import canonical_smiles, describe
+from molforge_env.molecules import molecule_from_code
+
+WITHOUT_RDKIT = """
+import sys
+sys.modules["rdkit"] = None  # an import of it fails, as if it were not installed
+from molforge_env.cli import cli
+from molforge_env.command_line import run
+run(cli, ["fingerprint"])
+"""
+
+
+def test_a_molecule_is_described_once_and_then_remembered() -> None:
+    assert describe(molecule_from_code("0000")) is describe(molecule_from_code("0000"))
+
+
+def test_a_reference_molecule_is_like_itself() -> None:
+    assert describe(molecule_from_code("2103")).similarity == 1.0
+
+
+def test_the_canonical_smiles_is_the_one_that_was_recorded() -> None:
+    assert canonical_smiles(molecule_from_code("0001")) == "C=CNC(=O)c1ccc(Cl)c(N2CCOCC2)c1-c1nc2ccccc2[nH]1"
+
+
+def test_without_rdkit_the_laboratory_refuses_in_three_lines() -> None:
+    done = subprocess.run([sys.executable, "-c", WITHOUT_RDKIT], capture_output=True, text=True, check=False)
+
+    what, where, mend = done.stderr.splitlines()
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert what.startswith("RDKit cannot be imported")
+    assert where == "  where: molforge_env.descriptors"
+    assert "pip install rdkit" in mend
