@@ -1,0 +1,114 @@
+"""`molforge-train`: a GRPO run, the recipe of the built-in model, and the presets.
+
+Only the table of settings is imported here, so that `--help` answers at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import click
+
+from molforge_env.command_line import run
+from molforge_train.settings import SETTINGS
+
+if TYPE_CHECKING:
+    from molforge_train.config import Resolved
+
+
+def _setting_flags(command: Callable[..., None]) -> Callable[..., None]:
+    for setting in reversed(SETTINGS):
+        if setting.kind == "weights":
+            continue
+        words = setting.help + (f" One of {', '.join(setting.choices)}." if setting.choices else "")
+        metavar = {"whole": "N", "number": "X", "switch": "1|0"}.get(setting.kind, "TEXT")
+        command = click.option(
+            setting.flag, setting.name, metavar=metavar, help=words + f" [{setting.variable}]" * bool(setting.variable)
+        )(command)
+    return command
+
+
+class _WarmstartLater(click.Group):
+    """A group that imports the recipe of the built-in model only when it is asked about."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted([*super().list_commands(ctx), "warmstart"])
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name == "warmstart":
+            from molforge_train.warmstart_command import command
+
+            return command
+        return super().get_command(ctx, cmd_name)
+
+
+@click.group(cls=_WarmstartLater, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="molforge-evidence")
+def cli() -> None:
+    """Train a language model in the MolForge laboratory and keep the evidence.
+
+    \b
+    molforge-train grpo --preset tiny-cpu            the built-in model, minutes on two CPU cores
+    molforge-train grpo --base-model MODEL --sft-adapter-path ADAPTER
+    """
+
+
+@cli.command()
+@click.option("--preset", metavar="NAME|FILE", help="Shipped preset, or a TOML file. See `molforge-train presets`.")
+@click.option("--dry-run", is_flag=True, help="Show the resolved plan and write nothing.")
+@click.option("--quiet", is_flag=True, help="No progress on standard error.")
+@_setting_flags
+def grpo(preset: str | None, *, dry_run: bool, quiet: bool, **flags: str | None) -> None:
+    """Train by GRPO in the real environment, evaluated before and after.
+
+    A flag wins over an environment variable (named in brackets), that over the preset, that over the default. The run
+    directory holds every artifact; build the packet from it with `molforge-report build RUN_DIR`.
+    """
+    from molforge_train.config import process_environment, resolve, stray_variables
+    from molforge_train.preflight import check
+    from molforge_train.recording import read_clock
+
+    environment = process_environment()
+    for warning in stray_variables(environment):
+        click.echo(f"warning: {warning}", err=True)
+    resolved = resolve(preset, flags, environment, now=read_clock())
+    check(resolved.configuration, environment)
+    if dry_run:
+        _show_plan(resolved)
+        return
+    from molforge_train.training_run import train
+
+    finished = train(resolved, quiet=quiet, say=click.echo)
+    click.echo(f"run directory  {finished.folder}\narchive        {finished.archive}")
+    if finished.copy is not None:
+        click.echo(f"copy           {finished.copy}")
+    click.echo(f"next           molforge-report build {finished.folder}")
+
+
+def _show_plan(resolved: Resolved) -> None:
+    from molforge_train.preflight import run_folder
+
+    settings = resolved.configuration
+    width = max(len(name) for name in resolved.sources)
+    for name, source in resolved.sources.items():
+        click.echo(f"{name:<{width}}  {getattr(settings, name)}  ({source})")
+    batch = settings.batch_size * settings.gradient_accumulation
+    batches = -(-settings.max_steps // settings.num_iterations)
+    episodes = f"{batches * batch} training episodes, {batch} a batch in groups of {settings.num_generations}"
+    evaluations = settings.run_before_eval + settings.run_after_eval
+    click.echo(f"{episodes}; {evaluations} evaluations; into {run_folder(settings)}; nothing was written")
+
+
+@cli.command()
+@click.argument("name", required=False)
+def presets(name: str | None) -> None:
+    """List the shipped presets, or print one as TOML."""
+    from molforge_train.config import preset_names, preset_text
+
+    click.echo("\n".join(preset_names()) if name is None else preset_text(name), nl=name is None)
+
+
+def main() -> None:
+    """Run the command line."""
+    run(cli)

@@ -1,0 +1,155 @@
+"""From flags, environment, preset and defaults to one resolved configuration.
+
+Precedence is flag, environment, preset, default, and each value keeps the name of the layer that it comes from. This
+is the one module of the package that may look at the environment.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import tomllib
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from molforge_env.errors import UnreadableError, UsageError
+from molforge_eval.records.common import utc_text
+from molforge_eval.records.manifest import Configuration
+from molforge_train.settings import BY_NAME, SETTINGS, Setting, Value, checked, value_from_text
+
+Source = Literal["flag", "environment", "preset", "default"]
+NO_PRESET = "default"
+
+
+class Resolved(NamedTuple):
+    """A configuration, and the layer that gave each of its values."""
+
+    configuration: Configuration
+    sources: dict[str, Source]
+
+
+def process_environment() -> Mapping[str, str]:
+    """Copy the variables of this process; everything below takes them as an argument."""
+    return dict(os.environ)  # noqa: TID251 - the one place that may
+
+
+def preset_names() -> list[str]:
+    """List the presets that ship with the package."""
+    names = (entry.name for entry in files("molforge_train").joinpath("presets").iterdir())
+    return sorted(name.removesuffix(".toml") for name in names if name.endswith(".toml") and name != "default.toml")
+
+
+def preset_text(name: str) -> str:
+    """Read a preset: a shipped one by name, any other by the path of its TOML file.
+
+    Raises:
+        UsageError: There is no such preset.
+        UnreadableError: The file is no UTF-8 text.
+    """
+    if name in (*preset_names(), NO_PRESET):
+        return files("molforge_train").joinpath("presets", f"{name}.toml").read_text("utf-8")
+    try:
+        return Path(name).read_text("utf-8")
+    except UnicodeDecodeError as error:
+        raise UnreadableError(f"preset {name!r} is no text", where=name, mend="Give a TOML file in UTF-8.") from error
+    except OSError as error:
+        raise UsageError(
+            f"there is no preset {name!r}",
+            where="flag --preset",
+            mend=f"Choose one of {', '.join(preset_names())}, or give the path of a TOML file.",
+        ) from error
+
+
+def resolve(
+    preset: str | None, flags: Mapping[str, str | None], environment: Mapping[str, str], *, now: datetime
+) -> Resolved:
+    """Lay the four layers over each other.
+
+    Args:
+        preset: Name or path; `None` uses the defaults alone.
+        flags: Setting name to the text given, `None` where the flag is absent.
+        environment: Variables of the process; an empty one counts as unset.
+        now: Names the run when nothing else does.
+
+    Raises:
+        UsageError: A value, key or preset is unknown or out of range, or no base model is named.
+    """
+    values: dict[str, Value] = {"run_name": "", "output_root": default_root(environment), "base_model": ""}
+    sources: dict[str, Source] = dict.fromkeys(BY_NAME, "default")
+    layers: list[tuple[Source, Mapping[str, Value]]] = [("default", _table_values(NO_PRESET))]
+    if preset is not None:
+        layers.append(("preset", _table_values(preset)))
+    layers.append(("environment", dict(_environment_values(environment))))
+    layers.append(("flag", dict(_flag_values(flags))))
+    for source, layer in layers:
+        for name, value in layer.items():
+            values[name] = value
+            sources[name] = source
+    label = Path(preset).stem if preset else NO_PRESET
+    values["run_name"] = values["run_name"] or f"{label}-{utc_text(now).translate(str.maketrans('', '', '-:'))}"
+    if not values["base_model"]:
+        raise UsageError(
+            "no base model is named",
+            where="configuration key base_model",
+            mend="Give --preset tiny-cpu for the built-in model, or --base-model (BASE_MODEL_NAME) for yours.",
+        )
+    fields: dict[str, Any] = {**values, "preset": label}
+    for optional in ("sft_adapter_path", "drive_output_dir"):
+        fields[optional] = fields[optional] or None
+    return Resolved(Configuration.model_validate(fields), sources)
+
+
+def default_root(environment: Mapping[str, str]) -> str:
+    """Name the folder that holds run directories on this kind of machine."""
+    if "COLAB_RELEASE_TAG" in environment or "COLAB_GPU" in environment:
+        return "/content/molforge_rl_runs"
+    if "KAGGLE_KERNEL_RUN_TYPE" in environment:
+        return "/kaggle/working/molforge_rl_runs"
+    return "runs"
+
+
+def shipped_path(name: str) -> str:
+    """Resolve a path that begins with the package's own name to where the package is installed."""
+    head, _, rest = name.partition("/")
+    return str(files("molforge_train").joinpath(rest)) if head == "molforge_train" and rest else name
+
+
+def stray_variables(environment: Mapping[str, str]) -> list[str]:
+    """List variables that look like settings and are none, each with the nearest one that is."""
+    known = [setting.variable for setting in SETTINGS if setting.variable]
+    stray = sorted(name for name in environment if name.startswith("RL_") and name not in known)
+    return [
+        f"{name} is no setting; {difflib.get_close_matches(name, known, 1, 0.0)[0]} is the nearest" for name in stray
+    ]
+
+
+def _table_values(preset: str) -> Mapping[str, Value]:
+    where = f"preset {preset}"
+    try:
+        table = tomllib.loads(preset_text(preset))
+    except tomllib.TOMLDecodeError as error:
+        raise UsageError(f"the preset is no TOML: {error}", where=where, mend="Mend the file.") from error
+    return {name: checked(_known(name, where), value, f"{where}, key {name}") for name, value in table.items()}
+
+
+def _known(name: str, where: str) -> Setting:
+    if name in BY_NAME:
+        return BY_NAME[name]
+    near = difflib.get_close_matches(name, BY_NAME, 1, 0.0)[0]
+    raise UsageError(f"{name!r} is no setting", where=where, mend=f"Remove it, or write {near}.")
+
+
+def _environment_values(environment: Mapping[str, str]) -> Iterator[tuple[str, Value]]:
+    for setting in SETTINGS:
+        text = environment.get(setting.variable, "") if setting.variable else ""
+        if text.strip():
+            yield setting.name, value_from_text(setting, text, f"environment variable {setting.variable}")
+
+
+def _flag_values(flags: Mapping[str, str | None]) -> Iterator[tuple[str, Value]]:
+    for name, text in flags.items():
+        if text is not None:
+            yield name, value_from_text(BY_NAME[name], text, f"flag {BY_NAME[name].flag}")

@@ -1,0 +1,120 @@
+"""What a run leaves behind: the adapter without its by-products, pictures, summary, seal, archive and copy."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import orjson
+
+from molforge_env.errors import MolForgeError
+from molforge_eval import layout
+from molforge_eval.archive import pack_run
+from molforge_eval.canonical import file_bytes
+from molforge_eval.records.manifest import AdapterIdentity
+from molforge_eval.report.plots import draw_plots
+from molforge_eval.run_directory import load
+from molforge_eval.run_summary import compute_summary
+from molforge_eval.sealing import seal_run, write_whole
+from molforge_eval.weights import hash_file, read_adapter
+from molforge_train.provenance import scrubbed
+
+if TYPE_CHECKING:
+    from molforge_train.policy import Policy
+
+
+class DeliveryError(MolForgeError):
+    """The run is whole, its copy is not."""
+
+
+def export_adapter(policy: Policy, base_model: str, folder: Path) -> AdapterIdentity:
+    """Write adapter and tokenizer, and nothing else that the libraries would put beside them.
+
+    Args:
+        policy: The trained policy.
+        base_model: Name of the base model in the adapter's configuration.
+        folder: Run directory.
+    """
+    target = folder / layout.ADAPTER_FOLDER
+    policy.model.peft_config["default"].base_model_name_or_path = base_model
+    # The copy of the start adapter that training compares with is no part of the result.
+    policy.model.save_pretrained(str(target), selected_adapters=["default"])
+    policy.tokenizer.save_pretrained(str(target))
+    for path in sorted(target.rglob("*"), reverse=True):
+        if path.is_dir():
+            path.rmdir()
+        elif not layout.is_record(path.relative_to(folder).as_posix()) or path.name == "README.md":
+            # Not the card either: it is an unfilled form.
+            path.unlink()
+        elif path.suffix == ".json":
+            _tidy(path)
+    return identify_adapter(target, layout.ADAPTER_FOLDER)
+
+
+def identify_adapter(folder: Path, shown: str) -> AdapterIdentity:
+    """Name an adapter by the hash of its weights.
+
+    Args:
+        folder: Where it stands.
+        shown: Path in the record.
+    """
+    found = read_adapter(folder)
+    return AdapterIdentity(path=scrubbed(shown), sha256=found.sha256, parameters=found.parameters)
+
+
+def finish_run(folder: Path) -> Path:
+    """Draw the pictures, write the summary, seal the run and pack it.
+
+    Returns:
+        The archive beside the run directory.
+    """
+    draw_plots(folder)
+    write_whole(folder / layout.SUMMARY, file_bytes(compute_summary(load(folder))))
+    seal_run(folder)
+    archive = folder.with_name(f"{folder.name}.zip")
+    pack_run(folder, archive)
+    return archive
+
+
+def copy_run(folder: Path, archive: Path, drive: Path) -> Path:
+    """Copy the sealed run and its archive to another place, and compare each file by its hash.
+
+    The copy gets its name only when it is whole.
+
+    Raises:
+        DeliveryError: The place is full, closed or gone, or a file arrived changed.
+    """
+    target = drive / folder.name
+    draft = drive / f".{folder.name}.part"
+    paths = sorted(path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
+    try:
+        shutil.rmtree(draft, ignore_errors=True)
+        for path in paths:
+            if layout.is_packed(path.as_posix()):
+                (draft / path).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(folder / path, draft / path)
+                _compare(draft / path, folder / path)
+        draft.replace(target)
+        write_whole(drive / archive.name, archive.read_bytes())
+    except OSError as error:
+        raise DeliveryError(
+            f"the run is complete, and its copy failed: {error.strerror or error}",
+            where=f"drive_output_dir {scrubbed(str(drive))}",
+            mend=f"Copy it by hand from {scrubbed(str(folder))}.",
+        ) from error
+    return target
+
+
+def _compare(copy: Path, original: Path) -> None:
+    if hash_file(copy) != hash_file(original):
+        raise OSError(f"{original.name} arrived changed")
+
+
+def _tidy(path: Path) -> None:
+    # Sorted where the library writes a set, and free of this machine's paths: the same weights give the same bytes.
+    settings = orjson.loads(scrubbed(path.read_text("utf-8")))
+    if path.name == "adapter_config.json" and isinstance(settings.get("target_modules"), list):
+        settings["target_modules"] = sorted(settings["target_modules"])
+    if path.name != "tokenizer.json":
+        write_whole(path, file_bytes(settings))

@@ -1,0 +1,135 @@
+"""The policy that is trained: base model, tokenizer and the LoRA adapter that training goes on from.
+
+What a loader would only warn of is refused here: adapter tensors that the model has no place for, a chat template whose
+tool calls cannot be parsed, nothing to train.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from molforge_env.errors import UnreadableError, UsageError
+from molforge_eval.records.manifest import Configuration
+from molforge_eval.weights import read_adapter
+from molforge_train.config import shipped_path
+
+if TYPE_CHECKING:
+    from peft import PeftModel
+    from transformers import PreTrainedTokenizerBase
+
+    from molforge_eval.chat_form import TokenizerForm
+
+_NEW_ADAPTER: dict[str, Any] = {"r": 16, "lora_alpha": 32, "target_modules": "all-linear", "task_type": "CAUSAL_LM"}
+"""Adapter of a run that goes on from none."""
+
+
+class Place(NamedTuple):
+    """Where to train and in which numbers."""
+
+    device: str
+    dtype: str
+    accelerator: str | None
+    """Name of the device's model; `None` for the processor."""
+
+
+class Policy(NamedTuple):
+    """What the host trainer trains."""
+
+    model: PeftModel
+    tokenizer: PreTrainedTokenizerBase
+    form: TokenizerForm
+    """How the tokenizer spells a conversation, chosen as the host chooses it."""
+    trainable: int
+    total: int
+
+
+def choose_place(configuration: Configuration) -> Place:
+    """Settle `auto` for device and number type.
+
+    Raises:
+        UsageError: The device that was asked for is not there, or several would be used at once.
+    """
+    import torch
+
+    found = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available(), "cpu": True}
+    device = configuration.device
+    if device == "auto":
+        device = next(name for name, there in found.items() if there)
+    if not found[device]:
+        raise UsageError(
+            f"this machine has no {device} device that torch can use",
+            where="configuration key device",
+            mend="Set --device cpu, or install the torch build for your device.",
+        )
+    if device == "cuda" and torch.cuda.device_count() > 1:
+        raise UsageError(
+            f"{torch.cuda.device_count()} devices are visible, and training uses one",
+            where="CUDA_VISIBLE_DEVICES",
+            mend="Make one visible: CUDA_VISIBLE_DEVICES=0",
+        )
+    dtype = configuration.dtype
+    if dtype == "auto":
+        dtype = "bfloat16" if device == "cuda" and torch.cuda.is_bf16_supported() else "float32"
+    return Place(device, dtype, torch.cuda.get_device_name(0) if device == "cuda" else None)
+
+
+def load_policy(configuration: Configuration, place: Place) -> Policy:
+    """Load base model, tokenizer and adapter.
+
+    Raises:
+        UsageError: The model cannot be found, or its chat template or adapter does not fit.
+    """
+    import torch
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    from molforge_eval.model_policy import chat_form
+
+    name = shipped_path(configuration.base_model)
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(name, padding_side="left", truncation_side="left")
+        model = AutoModelForCausalLM.from_pretrained(name, dtype=getattr(torch, place.dtype))
+    except (OSError, ValueError) as error:
+        raise UnreadableError(
+            f"the base model {configuration.base_model} cannot be loaded: {str(error).splitlines()[0]}",
+            where="configuration key base_model",
+            mend="Give the folder of a saved model, or a hub name that this machine can reach.",
+        ) from error
+    form = chat_form(model, tokenizer, configuration.observation_length)
+    adapted = _adapt(model, configuration)
+    counts = [(weight.numel(), weight.requires_grad) for weight in adapted.parameters()]
+    trainable = sum(count for count, trained in counts if trained)
+    if trainable == 0:
+        raise UsageError(
+            "the adapter has no trainable parameter",
+            where="configuration key sft_adapter_path",
+            mend="Give a LoRA adapter.",
+        )
+    return Policy(adapted, tokenizer, form, trainable, sum(count for count, _ in counts))
+
+
+def _adapt(model: Any, configuration: Configuration) -> PeftModel:
+    import torch
+    from peft import LoraConfig, PeftModel, get_peft_model, get_peft_model_state_dict
+
+    if configuration.sft_adapter_path is None:
+        torch.manual_seed(configuration.seed)
+        return get_peft_model(model, LoraConfig(**_NEW_ADAPTER))
+    adapter = read_adapter(Path(shipped_path(configuration.sft_adapter_path)).expanduser())
+    try:
+        adapted = PeftModel.from_pretrained(model, str(adapter.folder), is_trainable=True)
+    except (RuntimeError, ValueError) as error:
+        raise _misfit(str(error).splitlines()[-1].strip()) from error
+    # The library only warns of tensors that the model has no place for.
+    strangers = sorted(set(adapter.keys) ^ set(get_peft_model_state_dict(adapted)))
+    if strangers:
+        raise _misfit(f"{len(strangers)} tensors do not meet, first {strangers[0]}")
+    return adapted
+
+
+def _misfit(why: str) -> UsageError:
+    return UsageError(
+        f"the adapter does not fit the base model: {why}",
+        where="configuration key sft_adapter_path",
+        mend="Give the adapter that was trained on this base model.",
+    )

@@ -1,0 +1,139 @@
+"""What a run would fail on, found before anything heavy is loaded and before anything is written.
+
+The trainer's own arithmetic is repeated here, with the numbers in the message; adapters are read by their headers.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NoReturn
+
+from molforge_env.errors import MissingDependencyError, UsageError
+from molforge_eval.records.manifest import Configuration
+from molforge_eval.training_reward import REWARD_PARTS
+from molforge_eval.weights import read_adapter
+from molforge_train.config import shipped_path
+
+TRAIN_PACKAGES = ("torch", "transformers", "accelerate", "datasets", "peft", "trl")
+_RUN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
+
+
+def check_packages() -> None:
+    """Look for the packages of the `train` extra without importing them.
+
+    Raises:
+        MissingDependencyError: One of them is absent.
+    """
+    missing = [name for name in TRAIN_PACKAGES if importlib.util.find_spec(name) is None]
+    if missing:
+        raise MissingDependencyError(
+            f"training needs {', '.join(missing)}, which this environment has not",
+            where="python packages",
+            mend='Install them: pip install "molforge-evidence[train]"',
+        )
+
+
+def check(configuration: Configuration, environment: Mapping[str, str]) -> None:
+    """Refuse a configuration that cannot be run.
+
+    Raises:
+        UsageError: Numbers that do not fit each other, a missing adapter, a run directory that is in use.
+        UnreadableError: The adapter's files are damaged.
+    """
+    _check_batch(configuration)
+    _check_lengths(configuration)
+    unknown = sorted(set(configuration.reward_weights) - set(REWARD_PARTS))
+    if unknown:
+        _refuse(f"reward weight {unknown[0]!r} names no part", "reward_weights", f"Use {', '.join(REWARD_PARTS)}.")
+    processes = environment.get("WORLD_SIZE", "1")
+    if processes != "1":
+        _refuse(
+            f"{processes} processes were started, and records are written by one",
+            "WORLD_SIZE",
+            "Start molforge-train without a launcher, with one device visible.",
+        )
+    if Path(shipped_path(configuration.base_model)).is_dir():
+        _check_base(Path(shipped_path(configuration.base_model)))
+    elif configuration.base_model.startswith((".", "/", "~", "molforge_train/")):
+        _refuse(f"there is no folder {configuration.base_model}", "base_model", "Give a folder or a hub name.")
+    if configuration.sft_adapter_path is not None:
+        read_adapter(Path(shipped_path(configuration.sft_adapter_path)).expanduser())
+    _check_folders(configuration)
+
+
+def run_folder(configuration: Configuration) -> Path:
+    """Name the run directory."""
+    return Path(configuration.output_root).expanduser() / configuration.run_name
+
+
+def _check_batch(configuration: Configuration) -> None:
+    batch, accumulation = configuration.batch_size, configuration.gradient_accumulation
+    group, episodes = configuration.num_generations, batch * accumulation
+    if episodes % group:
+        _refuse(
+            f"a generation batch of {batch} x {accumulation} = {episodes} episodes cannot hold whole groups of {group}",
+            "batch_size, gradient_accumulation, num_generations",
+            f"Make batch_size x gradient_accumulation a multiple of {group}, for instance RL_BATCH_SIZE={group}.",
+        )
+    prompts = episodes // group
+    if configuration.dataset_size < prompts:
+        _refuse(
+            f"{configuration.dataset_size} rows cannot fill a batch of {prompts} prompts",
+            "dataset_size",
+            f"Set RL_DATASET_SIZE to at least {prompts}.",
+        )
+
+
+def _check_lengths(configuration: Configuration) -> None:
+    turn, whole = configuration.max_new_tokens, configuration.max_completion_length
+    if turn > whole:
+        _refuse(
+            f"a turn of {turn} tokens is longer than an episode of {whole}",
+            "max_new_tokens, max_completion_length",
+            f"Set max_new_tokens to at most {whole}.",
+        )
+
+
+def _check_base(folder: Path) -> None:
+    if not (folder / "config.json").is_file():
+        _refuse(f"the model folder {folder.name} has no config.json", "base_model", "Give the folder of a saved model.")
+
+
+def _check_folders(configuration: Configuration) -> None:
+    if not _RUN_NAME.fullmatch(configuration.run_name):
+        _refuse(
+            f"{configuration.run_name!r} is no name for a run",
+            "run_name",
+            "Use up to 80 letters, digits, dots, dashes and underscores, a letter or digit first.",
+        )
+    folder = run_folder(configuration)
+    if folder.is_dir() and any(folder.iterdir()):
+        _refuse(
+            f"the run directory {folder.name} holds another run already",
+            "run_name",
+            "Choose another --run-name (RUN_NAME), or move the old run away.",
+        )
+    for path, key in ((folder, "output_root"), (_drive(configuration), "drive_output_dir")):
+        if path is not None and not os.access(_nearest_existing(path), os.W_OK):
+            _refuse(f"{path.name} cannot be made in a folder that is closed to writing", key, "Choose another folder.")
+    drive = _drive(configuration)
+    if drive is not None and (drive / configuration.run_name).exists():
+        _refuse(f"the copy's place {configuration.run_name} is taken", "drive_output_dir", "Choose another --run-name.")
+    if drive is not None and drive.resolve().is_relative_to(folder.resolve()):
+        _refuse("the copy would stand inside the run itself", "drive_output_dir", "Choose a folder outside the run.")
+
+
+def _drive(configuration: Configuration) -> Path | None:
+    return Path(configuration.drive_output_dir).expanduser() if configuration.drive_output_dir else None
+
+
+def _nearest_existing(path: Path) -> Path:
+    return next(folder for folder in (path, *path.resolve().parents) if folder.exists())
+
+
+def _refuse(what: str, key: str, mend: str) -> NoReturn:
+    raise UsageError(what, where=f"configuration key {key}", mend=mend)

@@ -1,0 +1,153 @@
+"""What the trainer pays for: one reward function that reads the environment instances of a batch.
+
+The formula is `molforge_eval.training_reward`, so replay can compute it again. Each part is logged by its name, and the
+strict score of the same episodes beside it: a reward that rises while the score does not can be seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from statistics import fmean
+from typing import Any, NamedTuple
+
+from molforge_env.errors import MolForgeError
+from molforge_eval.records.manifest import Configuration
+from molforge_eval.training_reward import GRADERS, PENALTIES, EpisodeConduct, conduct_of, training_reward
+from molforge_train.recording import Paid, RolloutLog
+from molforge_train.rollout import ChatForm, HostLimits, Identity, Message, Rollout, read_rollout
+from molforge_train.tool_environment import PlayedEnvironment
+
+MOST_BROKEN = 0.25
+"""Share of a batch that may break in the environment before the run is stopped."""
+
+LogMetric = Callable[[str, float], None]
+
+
+class EnvironmentBrokenError(MolForgeError):
+    """Too many episodes of a batch failed in the environment, not in the model."""
+
+
+class Judged(NamedTuple):
+    """An episode, what it was paid, and what for."""
+
+    rollout: Rollout
+    paid: Paid
+    conduct: EpisodeConduct
+
+
+class EpisodeReward:
+    """Pays and records the episodes of each batch; `figures` tells of the last one."""
+
+    # The host names the columns of its log after the function.
+    __name__ = "episode_reward"
+
+    def __init__(self, configuration: Configuration, form: ChatForm, log: RolloutLog) -> None:
+        """Pay by the configuration's weights.
+
+        Args:
+            configuration: Weights and limits.
+            form: The model's way to spell a conversation.
+            log: Gets the lines of each batch before it is paid.
+        """
+        self._weights = configuration.reward_weights
+        self._group = configuration.num_generations
+        self._limits = HostLimits(configuration.turn_limit, configuration.max_completion_length)
+        self._form = form
+        self._log = log
+        self.figures = ""
+
+    def __call__(
+        self,
+        *,
+        prompts: Sequence[Sequence[Message]],
+        completions: Sequence[Sequence[Message]],
+        completion_ids: Sequence[Sequence[int]],
+        environments: Sequence[PlayedEnvironment],
+        trainer_state: Any,
+        log_metric: LogMetric,
+        **_columns: Any,
+    ) -> list[float | None]:
+        """Pay a batch: group after group, as the host lays it out.
+
+        Returns:
+            One reward an episode; `None` where the environment broke.
+
+        Raises:
+            EnvironmentBrokenError: More episodes broke than may.
+            UsageError: The chat template's answers cannot be found in a completion.
+        """
+        firsts = [self._form.prompt_ids(messages[-1]["content"]) for messages in prompts[:: self._group]]
+        judged = []
+        for place, environment in enumerate(environments):
+            index, generation = divmod(place, self._group)
+            ids = firsts[index]
+            identity = Identity(trainer_state.global_step, index, generation, ids, self._form.decode(ids))
+            rollout = read_rollout(
+                identity,
+                completions[place],
+                completion_ids[place],
+                environment.played,
+                form=self._form,
+                limits=self._limits,
+            )
+            judged.append(judge(rollout, self._weights))
+        self._log.write((entry.rollout, entry.paid) for entry in judged)
+        self._report(judged, log_metric)
+        return [entry.paid.reward for entry in judged]
+
+    def _report(self, judged: Sequence[Judged], log_metric: LogMetric) -> None:
+        counted = [entry for entry in judged if entry.paid.score is not None]
+        broken = len(judged) - len(counted)
+        if broken > MOST_BROKEN * len(judged):
+            raise EnvironmentBrokenError(
+                f"{broken} of {len(judged)} episodes of a batch broke in the environment",
+                where=f"training step {judged[0].rollout.identity.trainer_step}",
+                mend="Read the env_error lines of logs/openenv_tool_rollouts.jsonl and mend the environment.",
+            )
+        means = batch_means(counted, self._weights)
+        for name, value in means.items():
+            log_metric(name, value)
+        self.figures = (
+            f"reward {fmean(entry.paid.reward or 0.0 for entry in counted):.3f}  "
+            f"strict score {means['strict_score']:.3f}  submitted {means['submit_rate']:.0%}"
+        )
+
+
+def judge(rollout: Rollout, weights: Mapping[str, float]) -> Judged:
+    """Score and pay one episode; an episode that the model left unfinished scores 0.0."""
+    conduct = conduct_of((entry.call.judged for entry in rollout.made), done=bool(rollout.scores))
+    if rollout.ending.ended_by == "env_error":
+        return Judged(rollout, Paid(None, None), conduct)
+    score = rollout.scores["final_score"] if conduct.done else 0.0
+    return Judged(rollout, Paid(score, training_reward(conduct, rollout.scores, weights)), conduct)
+
+
+def batch_means(counted: Sequence[Judged], weights: Mapping[str, float]) -> dict[str, float]:
+    """Average score, endings and each part of the reward over the episodes that count.
+
+    Args:
+        counted: At least one episode, none broken.
+        weights: Of the reward's parts.
+    """
+    means = {
+        "strict_score": fmean(entry.paid.score or 0.0 for entry in counted),
+        "submit_rate": fmean(entry.rollout.ending.ended_by == "submit" for entry in counted),
+        "unfinished_rate": fmean(not entry.conduct.done for entry in counted),
+    }
+    for part, grader in GRADERS.items():
+        weight = weights.get(part, 0.0)
+        means[f"reward_part/{part}"] = fmean(weight * entry.rollout.scores.get(grader, 0.0) for entry in counted)
+    for part in PENALTIES:
+        weight = weights.get(part, 0.0)
+        means[f"reward_part/{part}"] = fmean(0.0 - weight * _penalised(part, entry.conduct) for entry in counted)
+    return means
+
+
+def _penalised(part: str, conduct: EpisodeConduct) -> int:
+    counts = {
+        "invalid_call": conduct.invalid_calls,
+        "vetoed_call": conduct.vetoed_calls,
+        "after_end_call": conduct.after_end_calls,
+        "unfinished": int(not conduct.done),
+    }
+    return counts[part]
