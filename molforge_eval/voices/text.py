@@ -1,0 +1,65 @@
+"""Findings for a person: grouped by code, three lines each, the rest of a group counted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+
+from molforge_eval.catalogue import printable
+from molforge_eval.findings import Finding
+from molforge_eval.validation_result import ValidationResult
+
+SHOWN_A_CODE = 3
+_SEVERITIES = ("error", "warning", "info")
+
+
+def render(result: ValidationResult, *, show_all: bool = False) -> str:
+    """Spell a result.
+
+    Args:
+        result: What validation or replay answered.
+        show_all: Show every finding instead of the first three of a code.
+
+    Returns:
+        Lines without colour; plain ASCII apart from what the findings quote.
+    """
+    return "\n".join([*_head(result), *_groups(result, show_all=show_all), *_tail(result)]) + "\n"
+
+
+def _head(result: ValidationResult) -> Iterator[str]:
+    yield f"{printable(result.run)}  {printable(result.run_id or 'no run id')}"
+    looked_at = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in result.counts.items() if count)
+    yield f"  looked at: {looked_at or 'nothing'}"
+
+
+def _groups(result: ValidationResult, *, show_all: bool) -> Iterator[str]:
+    ordered = sorted(result.findings, key=lambda item: (_SEVERITIES.index(item.severity), item.code))
+    for (severity, code), group in groupby(ordered, key=lambda item: (item.severity, item.code)):
+        findings = list(group)
+        unseen = result.omitted.get(code, 0)
+        yield ""
+        yield f"{severity} {code} ({len(findings) + unseen})"
+        yield from _group(findings, unseen, show_all=show_all)
+
+
+def _group(findings: Sequence[Finding], unseen: int, *, show_all: bool) -> Iterator[str]:
+    shown = findings if show_all else findings[:SHOWN_A_CODE]
+    for finding in shown:
+        yield f"  {finding.what}"
+        yield f"    where: {finding.where.text()}"
+    hidden = len(findings) - len(shown)
+    if hidden:
+        yield f"  {hidden + unseen} more like this (--all)"
+    elif unseen:
+        yield f"  {unseen} more like this were counted and not kept"
+    yield f"    mend:  {findings[0].mend}"
+
+
+def _tail(result: ValidationResult) -> Iterator[str]:
+    counts = dict.fromkeys(_SEVERITIES, 0)
+    for finding in result.findings:
+        counts[finding.severity] += 1
+    named = ", ".join(f"{count} {severity}" for severity, count in counts.items() if count)
+    yield ""
+    yield f"level {result.level or 'none'}: {result.level_reason}"
+    yield f"findings: {named or 'none'}"
