@@ -36,6 +36,7 @@ def run(command: click.Command, arguments: Sequence[str] | None = None) -> NoRet
 def run_to_code(command: click.Command, arguments: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code; errors are printed, never raised."""
     _force_utf8()
+    stdout, stderr = sys.stdout, sys.stderr
     try:
         result = command.main(args=None if arguments is None else list(arguments), standalone_mode=False)
     except click.exceptions.Exit as stop:
@@ -50,8 +51,12 @@ def run_to_code(command: click.Command, arguments: Sequence[str] | None = None) 
         return report_error(_usage_error(error))
     except MolForgeError as error:
         return report_error(error)
-    except BrokenPipeError:
-        # The reader went away, such as `| head`: nothing is wrong with the work.
+    except SystemExit:
+        # Click leaves by itself, behind a stream of its own, when the reader went away, such as `| head`: nothing is
+        # wrong with the work.
+        if sys.stdout is stdout:
+            raise
+        sys.stdout, sys.stderr = stdout, stderr
         _silence_stdout()
         return EXIT_SOUND
     except Exception as error:  # noqa: BLE001 - the process boundary: no traceback may reach a user

@@ -17,8 +17,15 @@ from pydantic import ValidationError
 
 from molforge_env.descriptors import canonical_smiles, describe
 from molforge_env.episodes import Episode, Turn
-from molforge_env.errors import EXIT_FINDINGS, EXIT_SOUND, EpisodeOverError, MolForgeError, ToolArgumentError
-from molforge_env.golden_rows import DescriptorRow, DrawRow, EpisodeRow, PropertyRow, Row, StepRow, read_rows
+from molforge_env.errors import (
+    EXIT_FINDINGS,
+    EXIT_SOUND,
+    EpisodeOverError,
+    MolForgeError,
+    ToolArgumentError,
+    UsageError,
+)
+from molforge_env.golden_rows import DescriptorRow, DrawRow, EpisodeRow, PropertyRow, Row, StepRow, bad_line, read_rows
 from molforge_env.grading import grade
 from molforge_env.models import Action
 from molforge_env.molecules import molecule_from_code
@@ -74,8 +81,11 @@ def compare_files(paths: Iterable[Path]) -> Conformance:
     total = Conformance()
     for path in paths:
         for number, row in read_rows(path):
-            for name, step_number, recorded, ours in _compare_row(row, total):
-                total.differences.append(Difference(path.name, number, step_number, name, recorded, ours))
+            try:
+                for name, step_number, recorded, ours in _compare_row(row, total):
+                    total.differences.append(Difference(path.name, number, step_number, name, recorded, ours))
+            except UsageError as error:
+                raise bad_line(path, number, f"cannot be played: {error.what}") from error
     return total
 
 
@@ -244,7 +254,7 @@ class _ActionPlayer:
         try:
             self.episode = step(self.episode, Action.model_validate(self._actions[index]))
         except (ValidationError, EpisodeOverError) as error:
-            return _recorded_step(recorded, readings), {"exception": _exception_name(error)}
+            return {"exception": recorded.exception}, {"exception": _exception_name(error)}
         return _recorded_step(recorded, readings), _played_step(self.episode, self.episode.history[-1])
 
 
@@ -268,7 +278,7 @@ class _CallPlayer:
         try:
             outcome = self._session.call(tool, {"rationale": "r", **arguments})
         except (ToolArgumentError, EpisodeOverError) as error:
-            return _recorded_step(recorded, readings), {"exception": _exception_name(error)}
+            return {"exception": recorded.exception}, {"exception": _exception_name(error)}
         ours = _played_step(self.episode, self.episode.history[-1]) | _attached(outcome)
         return _recorded_step(recorded, readings), ours
 
@@ -311,6 +321,12 @@ def main(arguments: Sequence[str]) -> int:
     from molforge_env.command_line import report_error
 
     try:
+        if not arguments:
+            raise UsageError(
+                "no file was given",
+                where="molforge_env.conformance",
+                mend="Call `python -m molforge_env.conformance FILE...`.",
+            )
         total = compare_files(Path(argument) for argument in arguments)
     except MolForgeError as error:
         return report_error(error)

@@ -7,7 +7,6 @@ times. What a player may see is decided in [`views`][molforge_env.views], never 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import NamedTuple
 
 from molforge_env.assays import Reading
@@ -94,13 +93,13 @@ class Episode(NamedTuple):
     """Molecule codes in order of first visit."""
     roles: Mapping[Role, RoleCount]
     governance: Governance
+    runs: Mapping[tuple[str, ToolName], int]
+    """How often each tool has measured each molecule; never changed in place."""
     state_path: tuple[str, ...] = ("[start]",)
     step: int = 0
     invalid_actions: int = 0
     objection_messages: int = 0
     readings: tuple[Reading, ...] = ()
-    runs: Mapping[tuple[str, ToolName], int] = MappingProxyType({})
-    """How often each tool has measured each molecule."""
     messages: tuple[LoggedMessage, ...] = ()
     history: tuple[Turn, ...] = ()
     oracle_log: tuple[OracleEntry, ...] = ()

@@ -9,6 +9,7 @@ import csv
 import gzip
 import json
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -19,6 +20,7 @@ from molforge_env.frozen import FrozenModel
 from molforge_env.models import RewardMode
 
 _IGNORE_MORE = ConfigDict(extra="ignore")
+_LINE_LIMIT = 4_000_000
 
 
 class PropertyRow(FrozenModel):
@@ -147,12 +149,17 @@ def _open_text(path: Path) -> TextIO:
 
 
 def _json_lines(path: Path, handle: TextIO) -> Iterator[tuple[int, object]]:
-    for number, line in enumerate(handle, start=1):
+    for number in count(1):
+        line = handle.readline(_LINE_LIMIT + 1)
+        if not line:
+            return
+        if len(line) > _LINE_LIMIT:
+            raise bad_line(path, number, f"is longer than {_LINE_LIMIT} characters")
         if line.strip():
             try:
                 yield number, json.loads(line)
             except (ValueError, RecursionError) as error:
-                raise _bad_line(path, number, "is not JSON") from error
+                raise bad_line(path, number, "is not JSON") from error
 
 
 def _csv_lines(handle: TextIO) -> Iterator[tuple[int, object]]:
@@ -161,16 +168,16 @@ def _csv_lines(handle: TextIO) -> Iterator[tuple[int, object]]:
 
 def _row_from_object(path: Path, number: int, parsed: object) -> Row:
     if not isinstance(parsed, dict):
-        raise _bad_line(path, number, "is not an object")
+        raise bad_line(path, number, "is not an object")
     kind = _kind_of(parsed)
     if kind is None:
-        raise _bad_line(path, number, "fits none of the golden formats")
+        raise bad_line(path, number, "fits none of the golden formats")
     try:
         return kind.model_validate(parsed)
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(map(str, first["loc"]))
-        raise _bad_line(path, number, f"does not fit its format at {place!r}: {first['msg']}") from error
+        raise bad_line(path, number, f"does not fit its format at {place!r}: {first['msg']}") from error
 
 
 def _kind_of(parsed: dict[str, Any]) -> type[Row] | None:
@@ -183,7 +190,8 @@ def _kind_of(parsed: dict[str, Any]) -> type[Row] | None:
     return DescriptorRow if "qed" in parsed else None
 
 
-def _bad_line(path: Path, number: int, what: str) -> UnreadableError:
+def bad_line(path: Path, number: int, what: str) -> UnreadableError:
+    """Make the error of a line; `what` goes on from the line's number and the file's name."""
     return UnreadableError(
         f"line {number} of {path.name} {what}",
         where=f"{path}:{number}",

@@ -95,7 +95,7 @@ def _full_body(observation: Observation) -> str:
         f"molecule: {observation.current_molecule}\n"
         f"assays: {shown or 'none'}\n"
         f"constraints: {constraints}\n"
-        f"{words['instruction']}"
+        f"{words['over' if observation.done else 'instruction']}"
     )
 
 

@@ -58,6 +58,7 @@ def start_episode(
         visited=(molecule.code,),
         roles={role: RoleCount() for role in ROLES},
         governance=Governance("ready", REVIEWERS),
+        runs={},
     )
 
 

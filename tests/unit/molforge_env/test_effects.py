@@ -152,9 +152,7 @@ def test_old_potency_is_charged_after_the_shift(opened, play) -> None:
 def test_curriculum_pays_for_evidence_at_the_submission(opened, play) -> None:
     sound, good = play(_prove(opened(start_molecule="0003", reward_mode="curriculum"), play), "submit")
     _, weak = play(_prove(opened(start_molecule="2101", reward_mode="curriculum"), play), "submit")
-    _, late = play(
-        _prove(opened("hard", start_molecule="2003", trap=False, reward_mode="curriculum"), play), "submit"
-    )
+    _, late = play(_prove(opened("hard", start_molecule="2003", trap=False, reward_mode="curriculum"), play), "submit")
 
     assert sound.submitted
     assert _parts(good)["curriculum_evidence_supported_submit"] == 0.5

@@ -4,7 +4,9 @@ from molforge_env.episodes import Governance, post_shift_potency_known
 
 
 def test_only_a_ready_or_executed_turn_is_executable() -> None:
-    verdicts = {status: Governance(status).executable for status in ("ready", "executed", "needs_revision", "policy_veto")}
+    verdicts = {
+        status: Governance(status).executable for status in ("ready", "executed", "needs_revision", "policy_veto")
+    }
 
     assert verdicts == {"ready": True, "executed": True, "needs_revision": False, "policy_veto": False}
 

@@ -48,10 +48,9 @@ def test_a_text_after_a_step_tells_readings_status_and_what_happened(opened, pla
 def test_the_compact_text_is_regular_and_short(opened, play) -> None:
     episode, _ = play(opened("hard", start_molecule="2003"), "run_assay", tool_name="run_md_simulation")
 
-    # A reward, a veto or a hidden value has no place here; one line each for place, molecule and constraints.
-    *_, place, fragments, constraints = after_step_text(observe(episode), "compact").splitlines()
+    place, fragments, constraints = after_step_text(observe(episode), "compact").splitlines()
 
-    assert place == "1/9 2500"
+    assert place == "executed 1/9 2500"
     assert fragments == "nitrile azaindole morpholine cyano"
     assert [word for word in constraints.split() if word.isalpha()][::2] == ["potency", "toxicity", "synth"]
 
@@ -70,10 +69,13 @@ def test_the_full_text_shows_the_last_five_assays_or_none(opened, play) -> None:
 
     assert "assays: none" in observation_text(observe(episode), "full")
 
-    for _ in range(2):
-        for tool in ("evaluate_properties", "run_md_simulation")[:1]:
-            episode, _turn = play(episode, "run_assay", tool_name=tool)
-    assert f"potency={episode.readings[0].estimate:.3f}" in after_step_text(observe(episode), "full")
+    for tool in ("run_md_simulation", "search_literature", "dock_target", "evaluate_novelty"):
+        episode, _turn = play(episode, "run_assay", tool_name=tool)
+    text = after_step_text(observe(episode), "full")
+
+    assert text.count("toxicity=") == 1
+    assert "potency=0.746" not in text  # the first of six readings
+    assert "literature_signal=0.530" in text
 
 
 def test_the_shift_is_never_told_in_a_text(opened, play) -> None:
@@ -85,3 +87,12 @@ def test_the_shift_is_never_told_in_a_text(opened, play) -> None:
     after = after_step_text(observe(episode), "full")
 
     assert before.replace("3/9", "4/9") == after
+
+
+@pytest.mark.parametrize(("length", "words"), [("full", "The episode is over."), ("compact", "over ")])
+def test_the_last_text_says_that_the_episode_is_over(opened, play, length, words) -> None:
+    episode, _turn = play(opened(max_steps=2), "defer")
+    last, _turn = play(episode, "defer")
+
+    assert words not in after_step_text(observe(episode), length)
+    assert words in after_step_text(observe(last), length)

@@ -1,0 +1,151 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+
+from molforge_env.command_line import run_to_code
+from molforge_env.errors import MissingDependencyError, UnreadableError, UsageError
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+def _command(error: BaseException | None = None, result: object = None) -> click.Command:
+    @click.command(name="lab")
+    @click.option("--count", type=int)
+    def command(count: int | None) -> object:
+        if error is not None:
+            raise error
+        return result
+
+    return command
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (UsageError("w", where="p", mend="m"), 2),
+        (MissingDependencyError("w", where="p", mend="m"), 2),
+        (UnreadableError("w", where="p", mend="m"), 3),
+    ],
+)
+def test_an_error_of_ours_is_three_lines_and_its_code(capsys, error, code) -> None:
+    assert run_to_code(_command(error), []) == code
+    assert capsys.readouterr().err == "w\n  where: p\n  mend:  m\n"
+
+
+def test_an_unforeseen_error_is_three_lines_and_no_traceback(capsys, monkeypatch) -> None:
+    monkeypatch.delenv("MOLFORGE_TRACEBACK", raising=False)
+
+    assert run_to_code(_command(ZeroDivisionError("by\nzero")), []) == 2
+
+    what, where, mend = capsys.readouterr().err.splitlines()
+    assert what == "unforeseen error (ZeroDivisionError: by zero)"
+    assert where.startswith("  where: ")
+    assert "MOLFORGE_TRACEBACK=1" in mend
+
+
+def test_a_failing_disk_is_unreadable_evidence(capsys) -> None:
+    assert run_to_code(_command(OSError(28, "No space left on device")), []) == 3
+    assert "No space left" in capsys.readouterr().err
+
+
+def test_the_traceback_shows_when_it_is_asked_for(monkeypatch) -> None:
+    monkeypatch.setenv("MOLFORGE_TRACEBACK", "1")
+
+    with pytest.raises(ZeroDivisionError):
+        run_to_code(_command(ZeroDivisionError()), [])
+
+
+def test_wrong_usage_is_three_lines(capsys) -> None:
+    assert run_to_code(_command(), ["--count", "many"]) == 2
+    assert run_to_code(_command(), ["--colour"]) == 2
+    assert len(capsys.readouterr().err.splitlines()) == 6
+
+
+def test_a_group_without_a_command_shows_its_help(capsys) -> None:
+    group = click.Group("lab", commands=[_command()])
+
+    assert run_to_code(group, []) == 2
+    assert "Commands:" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), click.Abort()])
+def test_an_interruption_is_130(capsys, error) -> None:
+    assert run_to_code(_command(error), []) == 130
+    assert capsys.readouterr().err.strip() == "interrupted"
+
+
+@pytest.mark.parametrize(("result", "code"), [(None, 0), (0, 0), (1, 1), ("text", 0)])
+def test_a_command_gives_its_code_by_returning_it(result, code) -> None:
+    assert run_to_code(_command(result=result), []) == code
+
+
+def test_help_is_no_failure(capsys) -> None:
+    assert run_to_code(_command(), ["--help"]) == 0
+    assert "--count" in capsys.readouterr().out
+
+
+def test_a_reader_that_goes_away_is_no_error() -> None:
+    program = (
+        "import click; from molforge_env.command_line import run\n"
+        "@click.command()\n"
+        "def lines():\n"
+        "    for number in range(100_000): print(number)\n"
+        "run(lines)"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.readline()
+        process.stdout.close()
+        assert process.stderr.read() == ""
+        assert process.wait() == 0
+
+
+def test_a_last_line_into_a_closed_pipe_is_no_error() -> None:
+    program = (
+        "import click, sys; from molforge_env.command_line import run\n"
+        "@click.command()\n"
+        "def line():\n"
+        "    sys.stdin.read(); print('late')\n"
+        "run(line)"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", program],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=ROOT,
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        process.stdin.close()
+        assert process.stderr.read() == ""
+        assert process.wait() == 0
+
+
+def test_a_narrow_code_page_is_no_error() -> None:
+    program = (
+        "import click; from molforge_env.command_line import run\n"
+        "@click.command()\n"
+        "def line(): print('0.8 \\u2192 0.9')\n"
+        "run(line)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env={"PYTHONIOENCODING": "cp1252", "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        check=False,
+    )
+
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert "→" in done.stdout.decode("utf-8")
