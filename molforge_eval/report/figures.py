@@ -43,16 +43,16 @@ SINGLES = {
     "loss": Single("loss", "after", HALF, is_averaged=True),
     "grad_norm": Single("gradient norm", "before", HALF, is_averaged=True),
     "learning_rate": Single("learning rate", "ink", HALF, is_averaged=False),
-    "entropy": Single("policy entropy (nats)", "after", HALF, is_averaged=True),
+    "entropy": Single("entropy (nats)", "after", HALF, is_averaged=True),
     "kl": Single("KL to the start", "caution", HALF, is_averaged=True),
     "step_time": Single("seconds a step", "before", HALF, is_averaged=False),
-    "budget_left": Single("budget left at the end", "ceiling", HALF, is_averaged=True),
+    "budget_left": Single("budget left", "ceiling", HALF, is_averaged=True),
 }
 GROUPS = {
     "sentinel": Group(
         "mean of a step's episodes",
         (("training reward", "reward", "training_reward"), ("strict score", "after", "strict_score")),
-        Size(500, 170),
+        Size(500, 140),
     ),
     "governance": Group(
         "share",
@@ -68,7 +68,7 @@ def draw_figures(evidence: Evidence) -> dict[str, Svg]:
     if evidence.tasks:
         charts["hero"] = ladder_chart(evidence, size=HERO)
     if evidence.seeds:
-        charts["seeds"] = seed_chart(evidence.seeds, size=Size(250, 200))
+        charts["seeds"] = seed_chart(evidence.seeds, size=Size(250, 150))
     for name, single in SINGLES.items():
         curve = evidence.curve(name)
         if curve is not None:
@@ -83,5 +83,5 @@ def draw_figures(evidence: Evidence) -> dict[str, Svg]:
     if evidence.phases:
         shares = [share for phase in evidence.phases for share in phase.actions]
         labels = [phase.label for phase in evidence.phases]
-        charts["actions"] = action_chart(shares, labels, size=Size(530, 30 * len(labels)))
+        charts["actions"] = action_chart(shares, labels, size=Size(530, 27 * len(labels)))
     return {name: svg_of(chart, prefix=name.replace("_", "-")) for name, chart in charts.items()}

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from molforge_eval.report.render import Chart
 
-ROW_HEIGHT = 33
+ROW_HEIGHT = 37
 _TEXT_COLUMN = 104
 
 

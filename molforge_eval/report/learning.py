@@ -122,4 +122,4 @@ def _put_rows(book: NumberBook, rows: Sequence[Mapping[str, Any]]) -> None:
 
 def _lines(curve: Curve) -> str:
     lines = [point.line for point in curve.points]
-    return f", lines {min(lines)}–{max(lines)}" if min(lines) > 0 else ""  # noqa: RUF001 - a range of lines
+    return f", lines {min(lines)}–{max(lines)}" if min(lines) > 0 else ""  # noqa: RUF001 # a range of lines

@@ -1,0 +1,85 @@
+"""The child process that makes a PDF: it reads one folder, loads nothing from anywhere else, and writes one file.
+
+Its own limits on memory and processor time stand before the document is looked at.
+"""
+
+from __future__ import annotations
+
+import resource
+import sys
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+_NO_PANGO = 97
+
+
+def main(folder: Path) -> int:
+    """Make `page.pdf` from the order in a folder; return the exit code."""
+    order = orjson.loads((folder / "order.json").read_bytes())
+    _limit(order["memory_bytes"], order["seconds"])
+    try:
+        import weasyprint
+        from weasyprint.urls import URLFetcher, URLFetcherResponse
+    except OSError as error:
+        # The system library is loaded at import, and this is how its absence shows.
+        sys.stderr.write(f"{error}".splitlines()[0] + "\n")
+        return _NO_PANGO
+
+    class Shelf(URLFetcher):  # type: ignore[misc] # the library has no types
+        """Knows what lies in the folder, by the addresses of the order; no other address can be read."""
+
+        def fetch(self, url: str, headers: Any = None) -> URLFetcherResponse:  # noqa: ARG002 # the library's signature
+            piece = order["shelf"].get(url)
+            if piece is None:
+                raise ValueError(f"address outside the document: {url[:80]}")
+            kind = "image/svg+xml" if url.endswith(".svg") else "font/ttf"
+            return URLFetcherResponse(url, (folder / piece).read_bytes(), {"Content-Type": kind})
+
+    fetcher = Shelf(allowed_protocols=(), allow_redirects=False)
+    fonts = weasyprint.text.fonts.FontConfiguration()
+    style = weasyprint.CSS(
+        string=(folder / "page.css").read_text(encoding="utf-8"), url_fetcher=fetcher, font_config=fonts
+    )
+    html = weasyprint.HTML(string=(folder / "page.html").read_text(encoding="utf-8"), url_fetcher=fetcher)
+    options = {"pdf_variant": "pdf/a-3a", "pdf_identifier": order["identifier"].encode()}
+    document = html.render(font_config=fonts, stylesheets=[style], **options)
+    document.metadata.attachments += _attachments(folder, order)
+    document.write_pdf(folder / "page.pdf", finisher=_finish, **options)
+    return 0
+
+
+def _attachments(folder: Path, order: dict[str, Any]) -> list[Any]:
+    import weasyprint
+
+    moment = datetime.fromisoformat(order["created"])
+    return [
+        weasyprint.Attachment(
+            string=(folder / f"enclosure-{number}").read_bytes(),
+            name=entry["name"],
+            description=entry["description"],
+            created=moment,
+            modified=moment,
+            relationship="Data",
+        )
+        for number, entry in enumerate(order["enclosures"])
+    ]
+
+
+def _finish(_document: Any, pdf: Any) -> None:
+    """List each attachment once in the catalog: the PDF/A-3 output names it twice."""
+    files = pdf.catalog.get("AF")
+    if files is not None:
+        pdf.catalog["AF"] = type(files)(dict.fromkeys(files))
+
+
+def _limit(memory_bytes: int, seconds: int) -> None:
+    resource.setrlimit(resource.RLIMIT_AS, (memory_bytes, memory_bytes))
+    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 1))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1])))

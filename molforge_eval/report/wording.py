@@ -1,0 +1,162 @@
+"""The templates, strict: every text is escaped, and a name that the evidence lacks is an error, never a blank.
+
+Templates place and word; they compute nothing. What they may call is listed here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from molforge_env.models import Slot
+from molforge_env.molecules import molecule_from_code
+from molforge_eval.report.drawings import draw_molecule
+from molforge_eval.report.evidence import Evidence
+from molforge_eval.report.number_book import Source
+from molforge_eval.report.numerals import percent, short_hash
+from molforge_eval.report.render import Svg
+from molforge_eval.report.transcripts import cut
+from molforge_eval.shipped import template_folder
+
+Item = TypeVar("Item")
+MEMORY = "memory:"
+"""Scheme of the addresses that a paper knows: names of what travels beside it, and nothing else."""
+
+_ON_PAPER = (
+    "score.mean.", "sampled.", "seeds.", "tasks.", "greedy.", "rule.", "check.", "training.", "sentinel.", "findings.",
+)  # fmt: skip
+
+
+class Picture(NamedTuple):
+    """A picture as a template places it."""
+
+    width: str
+    height: str
+    body: Markup
+    """What is between the tags, for a picture inside the page."""
+    address: str | None
+    """Where the picture stands, for one beside the paper."""
+
+
+class Medium(NamedTuple):
+    """How pictures and colours stand: inside a page that may be dark, or beside a paper in fixed colours."""
+
+    paint: Callable[[str], str]
+    """Turns the colours of a finished picture into those of the medium."""
+    hue: Callable[[str], str]
+    """Names the colour of a role."""
+    shelf: dict[str, bytes] | None
+    """Where the pictures of a paper are put, by address; `None` for a page, which holds them itself."""
+
+    def place(self, name: str, svg: Svg) -> Picture:
+        """Make a picture placeable; its markup is our own, every text in it escaped where it was drawn."""
+        width, height = f"{svg.width:g}", f"{svg.height:g}"
+        if self.shelf is None:
+            return Picture(width, height, Markup(self.paint(svg.body)), None)  # noqa: S704 # drawn here
+        address = f"{MEMORY}{name}.svg"
+        self.shelf[address] = (
+            f'<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" '
+            f'viewBox="0 0 {width} {height}" width="{width}" height="{height}">{self.paint(svg.body)}</svg>'
+        ).encode()
+        return Picture(width, height, Markup(), address)
+
+    def listed(self, evidence: Evidence) -> frozenset[str]:
+        """Return the ids whose making is told in the document: all on a page, the ones of the mean on paper."""
+        ids = (number.id for number in evidence.numbers)
+        return frozenset(number_id for number_id in ids if self.shelf is None or number_id.startswith(_ON_PAPER))
+
+
+TREND_WORDS = {"rose": "rose", "fell": "fell", "flat": "stayed level", "unknown": "cannot be told"}
+
+
+def open_templates(folder: Path | None = None) -> Environment:
+    """Open the shipped templates.
+
+    Args:
+        folder: Looked into first, so that a template in it stands for the shipped one of the same name.
+    """
+    folders = [template_folder()] if folder is None else [folder, template_folder()]
+    # `select_autoescape` passes over names such as page.html.j2: escaping is on for all.
+    environment = Environment(
+        loader=FileSystemLoader(folders),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters.update(
+        cut=cut,
+        drawn=drawn,
+        halves=halves,
+        model_name=model_name,
+        percent=percent,
+        places=places,
+        short_hash=short_hash,
+    )
+    environment.globals["trend_words"] = TREND_WORDS
+    return environment
+
+
+def words_for(evidence: Evidence, figures: Mapping[str, Svg], medium: Medium) -> dict[str, Any]:
+    """Return what the sections may name.
+
+    Args:
+        evidence: Everything that is said.
+        figures: The charts by name; one that was not drawn is absent and stands as nothing.
+        medium: How colours are named where the words will stand.
+    """
+    placed = {name: medium.place(name, svg) for name, svg in figures.items()}
+
+    def drawings(code: str, changed: Slot | None) -> Picture:
+        return medium.place(f"{code}-{changed or 'whole'}", draw_molecule(code, changed))
+
+    return {
+        "evidence": evidence,
+        "number": evidence.number,
+        "known": lambda number_id: number_id in evidence.by_id and evidence.number(number_id).value is not None,
+        "figures": _Figures(placed),
+        "drawings": drawings,
+        "hue": medium.hue,
+        "listed": medium.listed(evidence),
+        "on_paper": medium.shelf is not None,
+        "fragments": lambda code: ", ".join(molecule_from_code(code).fragments),
+    }
+
+
+class _Figures(dict[str, Picture]):
+    """Pictures by name, nothing for one that was not drawn."""
+
+    def __missing__(self, name: str) -> None:
+        return None
+
+
+def halves(items: Sequence[Item]) -> tuple[Sequence[Item], Sequence[Item]]:
+    """Cut a list into two columns, the longer one first."""
+    middle = -(-len(items) // 2)
+    return items[:middle], items[middle:]
+
+
+def drawn(words: Mapping[str, Item], figures: Mapping[str, Picture]) -> list[tuple[str, Item]]:
+    """Keep the entries whose chart was drawn, in their order."""
+    return [(name, entry) for name, entry in words.items() if name in figures]
+
+
+def places(sources: Sequence[Source]) -> list[tuple[str, str]]:
+    """Say where a number comes from, each part once with the files that hold it."""
+    parts: dict[str, list[str]] = {}
+    for source in sources:
+        parts.setdefault(source.part, []).append(source.file)
+    return [(" and ".join(files), part) for part, files in parts.items()]
+
+
+def model_name(name: str) -> str:
+    """Name a model by the last part of its path or hub name.
+
+    >>> model_name("models/tiny"), model_name("Qwen/Qwen3.5-2B")
+    ('tiny', 'Qwen3.5-2B')
+    """
+    return name.rstrip("/").rsplit("/", 1)[-1] or name
