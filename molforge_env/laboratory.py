@@ -43,11 +43,6 @@ class Laboratory:
         return self._episode.history[-1]
 
     @property
-    def is_started(self) -> bool:
-        """Whether an episode was started."""
-        return self._episode is not None
-
-    @property
     def episode(self) -> Episode:
         """The current episode.
 

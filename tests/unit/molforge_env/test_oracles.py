@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from molforge_env.descriptors import describe
 from molforge_env.molecules import MOLECULES, molecule_from_code
-from molforge_env.oracles import constraint_margin, objective, passed_constraints, true_properties
+from molforge_env.oracles import _fit, constraint_margin, objective, passed_constraints, true_properties
 from molforge_env.scenarios import SCENARIOS
 
 EASY, MEDIUM, HARD = SCENARIOS.values()
@@ -83,3 +86,12 @@ def test_the_margin_falls_with_each_limit_that_is_broken() -> None:
     assert constraint_margin(EASY, kept._replace(synth=0.0)) == pytest.approx(2 / 3)
     assert constraint_margin(EASY, kept._replace(toxicity=0.64)) == pytest.approx(2.5 / 3)
     assert constraint_margin(EASY, kept._replace(toxicity=1.0)) == pytest.approx(2 / 3)
+
+
+def test_a_molecule_with_one_aromatic_ring_would_fit_less_well() -> None:
+    """None of the 256 has fewer than two; the rule is there for the number that it states."""
+    molecule = molecule_from_code("3332")
+    described = replace(describe(molecule), logp=9.0, tpsa=300.0)  # far off, so that the fit is not saturated
+
+    assert described.aromatic_rings == 3
+    assert _fit(molecule, described) - _fit(molecule, replace(described, aromatic_rings=1)) == pytest.approx(0.08)

@@ -129,6 +129,7 @@ def test_a_resolved_scenario_starts_the_same_episode_as_its_name() -> None:
 
     assert text == again
     assert resolved.reward_mode == "curriculum"
+    assert resolved.observation_length == "full"
     assert resolved.scenario == named.scenario
     assert resolved.observation == named.observation
 
