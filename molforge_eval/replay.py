@@ -57,7 +57,17 @@ def verify(
         UnreadableError: The path is absent or holds nothing of a run.
         MissingDependencyError: RDKit cannot be imported.
     """
-    run = load(path, limits)
+    return verify_loaded(load(path, limits), workers=workers, on_progress=on_progress)
+
+
+def verify_loaded(
+    run: RunDirectory, *, workers: int | None = None, on_progress: Progress | None = None
+) -> ValidationResult:
+    """Do what `verify` does with a run that was read already.
+
+    Raises:
+        MissingDependencyError: RDKit cannot be imported.
+    """
     ledger = examine(run)
     tasks: list[Task] = [*record_tasks(run), *line_tasks(run)]
     if run.format_version == 0:

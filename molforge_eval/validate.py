@@ -21,6 +21,7 @@ from molforge_eval.checks import (
     rollouts,
     seals,
     tables,
+    trainer_means,
     training,
 )
 from molforge_eval.findings import Finding
@@ -40,6 +41,7 @@ CHECKS: Mapping[str, Check] = {
     "comparability": comparability.check,
     "training": training.check,
     "rollouts": rollouts.check,
+    "trainer_means": trainer_means.check,
     "numbers": numbers.check,
     "tables": tables.check,
     "plots": plots.check,
@@ -59,7 +61,11 @@ def validate(path: Path, limits: Limits = DEFAULT_LIMITS) -> ValidationResult:
     Raises:
         UnreadableError: The path is absent or holds nothing of a run.
     """
-    run = load(path, limits)
+    return validate_loaded(load(path, limits))
+
+
+def validate_loaded(run: RunDirectory) -> ValidationResult:
+    """Do what `validate` does with a run that was read already."""
     ledger = examine(run)
     reason = "`molforge-eval verify` plays the episodes again, which is level E3"
     return conclude(run, ledger, reached="E2", reason=reason, counts=count_evidence(run))
