@@ -29,7 +29,13 @@ def cli() -> None:
 
 @cli.command()
 @click.option("--scenario", help=_SCENARIO_HELP)
-@click.option("--suite", type=click.Choice(["official", "randomized"]), default="official", show_default=True)
+@click.option(
+    "--suite",
+    type=click.Choice(["official", "randomized"]),
+    default="official",
+    show_default=True,
+    help="Family of tasks.",
+)
 @click.option("--seed", type=int, help="Seed of a randomized task.")
 @click.option("--json", "as_json", is_flag=True, help=_JSON_HELP)
 def ceiling(scenario: str | None, suite: str, seed: int | None, *, as_json: bool) -> None:
@@ -129,13 +135,20 @@ def fingerprint(*, as_json: bool) -> None:
 
 @cli.command()
 @click.argument("scenario", default="level_0_easy")
-@click.option("--suite", type=click.Choice(["official", "randomized"]), default="official", show_default=True)
+@click.option(
+    "--suite",
+    type=click.Choice(["official", "randomized"]),
+    default="official",
+    show_default=True,
+    help="Family of tasks.",
+)
 @click.option("--seed", type=int, help="Seed of a randomized task.")
 @click.option(
     "--reward-mode",
     type=click.Choice(["assay_gated", "curriculum", "dense"]),
     default="assay_gated",
     show_default=True,
+    help="How steps are paid; the final score does not depend on it.",
 )
 def play(scenario: str, suite: str, seed: int | None, reward_mode: str) -> None:
     """Play one episode in the terminal."""
