@@ -37,9 +37,12 @@ def process_environment() -> Mapping[str, str]:
 
 
 def preset_names() -> list[str]:
-    """List the presets that ship with the package."""
+    """List the presets that ship with the package; the warm start's recipes and the defaults are none."""
     names = (entry.name for entry in files("molforge_train").joinpath("presets").iterdir())
-    return sorted(name.removesuffix(".toml") for name in names if name.endswith(".toml") and name != "default.toml")
+    others = (f"{NO_PRESET}.toml", "warmstart-")
+    return sorted(
+        name.removesuffix(".toml") for name in names if name.endswith(".toml") and not name.startswith(others)
+    )
 
 
 def preset_text(name: str) -> str:

@@ -22,8 +22,8 @@ class StopRequest:
     def __init__(self) -> None:
         """Nothing asked yet."""
         self.signal_name: str | None = None
-        self.in_step = False
-        """A training step is under way; outside one a signal takes effect at once."""
+        self.in_training = False
+        """Steps are under way, and the one that is shall end first; outside a signal takes effect at once."""
 
     def receive(self, number: int, _frame: FrameType | None) -> None:
         """Note a signal; a second one, or one outside training, interrupts at once.
@@ -33,7 +33,7 @@ class StopRequest:
         """
         again = self.signal_name is not None
         self.signal_name = signal.Signals(number).name
-        if again or not self.in_step:
+        if again or not self.in_training:
             raise KeyboardInterrupt
 
 
@@ -68,13 +68,12 @@ def host_callback(
     from transformers import TrainerCallback
 
     class RunCallback(TrainerCallback):
-        def on_step_begin(
+        def on_train_begin(
             self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any
         ) -> None:
-            stop.in_step = True
+            stop.in_training = True
 
         def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
-            stop.in_step = False
             progress.show(state.global_step, figures())
             if stop.signal_name is not None:
                 control.should_training_stop = True

@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NoReturn
 
@@ -22,13 +22,16 @@ TRAIN_PACKAGES = ("torch", "transformers", "accelerate", "datasets", "peft", "tr
 _RUN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
 
 
-def check_packages() -> None:
+def check_packages(names: Sequence[str] = TRAIN_PACKAGES) -> None:
     """Look for the packages of the `train` extra without importing them.
+
+    Args:
+        names: Packages that are needed.
 
     Raises:
         MissingDependencyError: One of them is absent.
     """
-    missing = [name for name in TRAIN_PACKAGES if importlib.util.find_spec(name) is None]
+    missing = [name for name in names if importlib.util.find_spec(name) is None]
     if missing:
         raise MissingDependencyError(
             f"training needs {', '.join(missing)}, which this environment has not",
@@ -118,8 +121,9 @@ def _check_folders(configuration: Configuration) -> None:
             "Choose another --run-name (RUN_NAME), or move the old run away.",
         )
     for path, key in ((folder, "output_root"), (_drive(configuration), "drive_output_dir")):
-        if path is not None and not os.access(_nearest_existing(path), os.W_OK):
-            _refuse(f"{path.name} cannot be made in a folder that is closed to writing", key, "Choose another folder.")
+        standing = None if path is None else _nearest_existing(path)
+        if standing is not None and not (standing.is_dir() and os.access(standing, os.W_OK)):
+            _refuse(f"nothing can be written below {standing.name}", key, "Choose a folder that is open to writing.")
     drive = _drive(configuration)
     if drive is not None and (drive / configuration.run_name).exists():
         _refuse(f"the copy's place {configuration.run_name} is taken", "drive_output_dir", "Choose another --run-name.")

@@ -204,7 +204,7 @@ def _optimise(stage: Stage) -> None:
         try:
             trainer.train()
         finally:
-            stage.stop.in_step = False
+            stage.stop.in_training = False
             record.update(
                 steps_completed=trainer.state.global_step,
                 training_seconds=round(time.perf_counter() - began, 3),

@@ -1,0 +1,147 @@
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from molforge_env.errors import UnreadableError, UsageError
+from molforge_train.config import (
+    Resolved,
+    default_root,
+    preset_names,
+    preset_text,
+    resolve,
+    shipped_path,
+    stray_variables,
+)
+from molforge_train.settings import SETTINGS
+
+NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+
+
+def settle(
+    preset: str | None = "tiny-cpu", /, environment: dict[str, str] | None = None, **flags: str | None
+) -> Resolved:
+    return resolve(preset, flags, environment or {}, now=NOW)
+
+
+def test_a_flag_wins_over_the_environment_that_over_the_preset_that_over_the_default() -> None:
+    everything = settle(environment={"RL_MAX_STEPS": "7", "RL_SEED": "8"}, max_steps="6")
+
+    assert (everything.configuration.max_steps, everything.sources["max_steps"]) == (6, "flag")
+    assert (everything.configuration.seed, everything.sources["seed"]) == (8, "environment")
+    assert (everything.configuration.max_new_tokens, everything.sources["max_new_tokens"]) == (24, "preset")
+    assert (everything.configuration.max_grad_norm, everything.sources["max_grad_norm"]) == (1.0, "default")
+
+
+def test_every_setting_has_a_source() -> None:
+    assert set(settle().sources) == {setting.name for setting in SETTINGS}
+
+
+@pytest.mark.parametrize("setting", [s for s in SETTINGS if s.variable], ids=lambda s: s.variable)
+def test_every_variable_of_the_workflow_is_read(setting) -> None:
+    text = {"whole": "24", "number": "0.5", "switch": "0", "text": "somewhere"}[setting.kind]
+    found = settle(environment={setting.variable: text})
+
+    assert found.sources[setting.name] == "environment"
+    assert str(getattr(found.configuration, setting.name)) in (text, "False")
+
+
+def test_an_empty_variable_is_an_unset_one() -> None:
+    found = settle(environment={"SFT_ADAPTER_PATH": "", "RL_MAX_STEPS": " "})
+
+    assert found.sources["max_steps"] == "preset"
+    assert found.configuration.sft_adapter_path == "molforge_train/models/tiny/sft_adapter"
+
+
+@pytest.mark.parametrize(
+    ("environment", "flags", "place", "value"),
+    [
+        ({"RL_MAX_STEPS": "many"}, {}, "environment variable RL_MAX_STEPS", "'many'"),
+        ({"RL_MAX_STEPS": "0"}, {}, "environment variable RL_MAX_STEPS", "0"),
+        ({"RL_LEARNING_RATE": "nan"}, {}, "environment variable RL_LEARNING_RATE", "nan"),
+        ({"RL_LEARNING_RATE": "inf"}, {}, "environment variable RL_LEARNING_RATE", "inf"),
+        ({"RUN_AFTER_EVAL": "perhaps"}, {}, "environment variable RUN_AFTER_EVAL", "'perhaps'"),
+        ({}, {"num_generations": "1"}, "flag --num-generations", "1"),
+        ({}, {"loss_type": "mine"}, "flag --loss-type", "'mine'"),
+        ({}, {"top_p": "1.5"}, "flag --top-p", "1.5"),
+    ],
+)
+def test_a_bad_value_is_named_with_its_place(environment, flags, place, value) -> None:
+    with pytest.raises(UsageError) as refusal:
+        settle(environment=environment, **flags)
+
+    assert refusal.value.where == place
+    assert f" is {value}," in refusal.value.what
+    assert len(str(refusal.value).splitlines()) == 3
+
+
+def test_a_preset_may_be_a_file_and_a_wrong_key_in_it_is_named_with_the_nearest(tmp_path: Path) -> None:
+    own = tmp_path / "mine.toml"
+    own.write_text('base_model = "somewhere"\nmax_step = 4\n')
+
+    with pytest.raises(UsageError, match="'max_step' is no setting") as refusal:
+        settle(str(own))
+
+    assert "write max_steps" in refusal.value.mend
+    own.write_text('base_model = "somewhere"\nmax_steps = 4\n')
+    assert settle(str(own)).configuration.preset == "mine"
+
+
+@pytest.mark.parametrize("line", ['max_steps = "4"', "max_steps = true", "max_steps = 4.5", "run_after_eval = 1"])
+def test_a_preset_value_of_the_wrong_kind_is_refused(tmp_path: Path, line: str) -> None:
+    own = tmp_path / "mine.toml"
+    own.write_text(line)
+
+    with pytest.raises(UsageError, match=r"not a whole number|not 1 or 0"):
+        settle(str(own))
+
+
+def test_a_preset_that_is_absent_broken_or_no_text_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "cut.toml").write_text("max_steps = ")
+    (tmp_path / "bytes.toml").write_bytes(b"\xff\xfe\x00")
+
+    with pytest.raises(UsageError, match="there is no preset 'tiny'"):
+        settle("tiny")
+    with pytest.raises(UsageError, match="no TOML"):
+        settle(str(tmp_path / "cut.toml"))
+    with pytest.raises(UnreadableError, match="no text"):
+        settle(str(tmp_path / "bytes.toml"))
+
+
+def test_a_run_without_a_base_model_is_refused_with_both_ways_to_name_one() -> None:
+    with pytest.raises(UsageError) as refusal:
+        settle(None)
+
+    assert "--preset tiny-cpu" in refusal.value.mend
+    assert "BASE_MODEL_NAME" in refusal.value.mend
+
+
+def test_a_run_is_named_by_its_preset_and_the_time() -> None:
+    assert settle().configuration.run_name == "tiny-cpu-20260102T030405Z"
+
+
+def test_the_default_root_is_that_of_the_machine() -> None:
+    assert default_root({"COLAB_RELEASE_TAG": "release"}) == "/content/molforge_rl_runs"
+    assert default_root({"KAGGLE_KERNEL_RUN_TYPE": "Interactive"}) == "/kaggle/working/molforge_rl_runs"
+    assert default_root({}) == "runs"
+
+
+def test_a_variable_that_looks_like_a_setting_is_named_with_the_nearest() -> None:
+    assert stray_variables({"RL_MAXSTEPS": "1", "RL_SEED": "1", "HOME": "x"}) == [
+        "RL_MAXSTEPS is no setting; RL_MAX_STEPS is the nearest"
+    ]
+
+
+def test_every_shipped_preset_resolves_alone() -> None:
+    for name in preset_names():
+        assert settle(name).configuration.preset == name
+        assert preset_text(name)
+
+
+def test_a_shipped_path_is_found_wherever_the_command_runs(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    assert (Path(shipped_path("molforge_train/presets")) / "tiny-cpu.toml").is_file()
+    assert shipped_path("elsewhere/model") == "elsewhere/model"

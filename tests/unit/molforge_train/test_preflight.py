@@ -1,0 +1,140 @@
+from __future__ import annotations
+
+import shutil
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from molforge_env.errors import MissingDependencyError, UnreadableError, UsageError
+from molforge_eval.records.manifest import Configuration
+from molforge_train.config import resolve, shipped_path
+from molforge_train.preflight import check, check_packages
+
+ADAPTER = "molforge_train/models/tiny/sft_adapter"
+
+
+@pytest.fixture
+def configuration(tmp_path: Path) -> Configuration:
+    flags = {"output_root": str(tmp_path / "runs"), "run_name": "a"}
+    return resolve("tiny-cpu", flags, {}, now=datetime(2026, 1, 1, tzinfo=UTC)).configuration
+
+
+def refusal_of(configuration: Configuration, environment: dict[str, str] | None = None, **changes) -> UsageError:
+    with pytest.raises(UsageError) as refusal:
+        check(configuration.model_copy(update=changes), environment or {})
+    assert len(str(refusal.value).splitlines()) == 3
+    return refusal.value
+
+
+def test_the_shipped_preset_passes_and_nothing_is_written(configuration, tmp_path: Path) -> None:
+    check(configuration, {})
+
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_batch_that_cannot_hold_whole_groups_is_refused_with_the_numbers(configuration) -> None:
+    refusal = refusal_of(configuration, batch_size=3, gradient_accumulation=4, num_generations=8)
+
+    assert "3 x 4 = 12 episodes cannot hold whole groups of 8" in refusal.what
+    assert "RL_BATCH_SIZE=8" in refusal.mend
+
+
+def test_the_numbers_that_are_refused_are_those_that_the_host_refuses(configuration, tmp_path: Path) -> None:
+    from trl import GRPOConfig
+
+    from molforge_train.host_trainer import host_arguments
+
+    def host_takes(changed: Configuration) -> bool:
+        try:
+            GRPOConfig(**host_arguments(changed, tmp_path))
+        except ValueError:
+            return False
+        return True
+
+    def we_take(changed: Configuration) -> bool:
+        try:
+            check(changed, {})
+        except UsageError:
+            return False
+        return True
+
+    sizes = [(batch, steps, group) for batch in (1, 2, 3, 4, 6) for steps in (1, 2, 3) for group in (2, 3, 4)]
+    for batch, steps, group in sizes:
+        fields = {"batch_size": batch, "gradient_accumulation": steps, "num_generations": group}
+        changed = configuration.model_copy(update=fields)
+        assert we_take(changed) == host_takes(changed), fields
+
+
+def test_rows_that_cannot_fill_a_batch_are_refused(configuration) -> None:
+    assert "2 rows cannot fill a batch of 3 prompts" in refusal_of(configuration, dataset_size=2).what
+
+
+def test_a_turn_longer_than_its_episode_is_refused(configuration) -> None:
+    refusal = refusal_of(configuration, max_new_tokens=64, max_completion_length=32)
+
+    assert "a turn of 64 tokens is longer than an episode of 32" in refusal.what
+
+
+def test_a_reward_weight_that_names_no_part_is_refused(configuration) -> None:
+    assert "'bonus' names no part" in refusal_of(configuration, reward_weights={"bonus": 1.0}).what
+
+
+def test_several_processes_are_refused(configuration) -> None:
+    assert "4 processes" in refusal_of(configuration, {"WORLD_SIZE": "4"}).what
+
+
+def test_an_absent_model_or_adapter_is_refused(configuration, tmp_path: Path) -> None:
+    assert "there is no folder ./nowhere" in refusal_of(configuration, base_model="./nowhere").what
+    (tmp_path / "empty").mkdir()
+    assert "no config.json" in refusal_of(configuration, base_model=str(tmp_path / "empty")).what
+    assert "no adapter at nowhere" in refusal_of(configuration, sft_adapter_path=str(tmp_path / "nowhere")).what
+
+
+def test_a_pointer_in_place_of_the_weights_is_named(configuration, tmp_path: Path) -> None:
+    folder = tmp_path / "adapter"
+    shutil.copytree(shipped_path(ADAPTER), folder)
+    (folder / "adapter_model.safetensors").write_text("version https://git-lfs.github.com/spec/v1\noid sha256:0\n")
+
+    with pytest.raises(UnreadableError, match="Git LFS pointer"):
+        check(configuration.model_copy(update={"sft_adapter_path": str(folder)}), {})
+
+
+def test_a_pickle_in_place_of_safetensors_is_refused_unread(configuration, tmp_path: Path) -> None:
+    folder = tmp_path / "adapter"
+    shutil.copytree(shipped_path(ADAPTER), folder)
+    (folder / "adapter_model.safetensors").rename(folder / "adapter_model.bin")
+
+    assert "adapter_model.bin" in refusal_of(configuration, sft_adapter_path=str(folder)).what
+
+
+def test_a_folder_that_holds_a_run_is_not_written_over(configuration, tmp_path: Path) -> None:
+    (tmp_path / "runs" / "a").mkdir(parents=True)
+    (tmp_path / "runs" / "a" / "run_manifest.json").write_text("{}")
+
+    assert "holds another run" in refusal_of(configuration).what
+
+
+@pytest.mark.parametrize("name", ["../up", "a/b", ".hidden", "", "x" * 81, "a b"])
+def test_a_name_that_is_no_folder_name_is_refused(configuration, name: str) -> None:
+    assert "is no name for a run" in refusal_of(configuration, run_name=name).what
+
+
+def test_a_copy_inside_the_run_or_over_another_one_is_refused(configuration, tmp_path: Path) -> None:
+    inside = tmp_path / "runs" / "a" / "copy"
+    assert "inside the run" in refusal_of(configuration, drive_output_dir=str(inside)).what
+    (tmp_path / "drive" / "a").mkdir(parents=True)
+    assert "is taken" in refusal_of(configuration, drive_output_dir=str(tmp_path / "drive")).what
+
+
+def test_a_root_that_is_a_file_is_refused(configuration, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+
+    assert "output_root" in refusal_of(configuration, output_root=str(tmp_path / "file")).where
+
+
+def test_missing_packages_are_named_with_the_command_that_installs_them() -> None:
+    with pytest.raises(MissingDependencyError, match="no_such_package") as refusal:
+        check_packages(("json", "no_such_package"))
+
+    assert 'pip install "molforge-evidence[train]"' in refusal.value.mend

@@ -1,0 +1,290 @@
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import orjson
+import pytest
+from click.testing import CliRunner
+
+from molforge_env.suites import ResolvedScenario
+from molforge_env.tools import ToolSession
+from molforge_eval import layout
+from molforge_eval.archive import pack_run
+from molforge_eval.calls import call_tool
+from molforge_eval.plan import plan_digest
+from molforge_eval.records import EvaluationPlan, RunManifest
+from molforge_eval.replay import verify
+from molforge_eval.run_directory import load
+from molforge_eval.training_reward import conduct_of, training_reward
+from molforge_eval.validate import validate
+from molforge_eval.weights import hash_file
+from molforge_train.cli import cli
+from molforge_train.config import resolve, shipped_path
+from molforge_train.preflight import check
+from molforge_train.recording import read_clock
+from molforge_train.training_run import FinishedRun, RunInterruptedError, train
+
+SMALL = {
+    "num_generations": "2",
+    "batch_size": "4",
+    "gradient_accumulation": "1",
+    "max_steps": "3",
+    "dataset_size": "4",
+    "eval_seeds": "1",
+    "max_completion_length": "240",
+}
+SFT_ADAPTER = Path(shipped_path("molforge_train/models/tiny/sft_adapter"))
+
+
+def run_small(root: Path, say: Any = str, **flags: str) -> FinishedRun:
+    resolved = resolve(
+        "tiny-cpu", {**SMALL, "output_root": str(root), "run_name": "small", **flags}, {}, now=read_clock()
+    )
+    check(resolved.configuration, {})
+    return train(resolved, quiet=True, say=say)
+
+
+class Sample(NamedTuple):
+    finished: FinishedRun
+    drive: Path
+    said: list[str]
+
+    @property
+    def folder(self) -> Path:
+        return self.finished.folder
+
+    def lines(self, path: str) -> list[dict[str, Any]]:
+        return [orjson.loads(line) for line in (self.folder / path).read_bytes().splitlines()]
+
+
+@pytest.fixture(scope="module")
+def sample(tmp_path_factory) -> Sample:
+    top = tmp_path_factory.mktemp("training")
+    said: list[str] = []
+    drive = top / "drive"
+    return Sample(run_small(top / "runs", said.append, drive_output_dir=str(drive)), drive, said)
+
+
+def test_every_artifact_is_there_and_nothing_else(sample: Sample) -> None:
+    found = {path.relative_to(sample.folder).as_posix() for path in sample.folder.rglob("*") if path.is_file()}
+    wanted = {layout.MANIFEST, layout.PLAN, *layout.LOGS, layout.METRICS_TABLE, *layout.EVALUATIONS, layout.SUMMARY}
+    wanted |= {layout.CHECKSUMS, layout.PLOT_DATA, *layout.PLOTS, layout.ADAPTER_CONFIG, layout.ADAPTER_WEIGHTS}
+
+    assert wanted <= found
+    assert all(layout.is_packed(path) for path in found)
+    assert not any("ref" in path.split("/") or "README" in path for path in found)
+
+
+def test_validation_finds_nothing(sample: Sample) -> None:
+    result = validate(sample.folder)
+
+    assert result.findings == ()
+    assert result.level == "E2"
+
+
+def test_every_episode_of_training_and_evaluation_is_replayed_without_a_difference(sample: Sample) -> None:
+    result = verify(sample.folder)
+
+    assert result.findings == ()
+    assert result.level == "E3"
+
+
+def test_the_first_lines_say_what_is_trained(sample: Sample) -> None:
+    assert [line.split()[0] for line in sample.said[:4]] == ["model", "adapter", "preset", "device"]
+    assert "molforge_train/models/tiny/base" in sample.said[0]
+
+
+def test_the_manifest_says_complete_and_ties_plan_and_adapters_to_the_run(sample: Sample) -> None:
+    manifest = RunManifest.model_validate_json((sample.folder / layout.MANIFEST).read_bytes())
+    plan = EvaluationPlan.model_validate_json((sample.folder / layout.PLAN).read_bytes())
+
+    assert (manifest.status, manifest.steps_completed, manifest.non_finite_steps) == ("complete", 3, 0)
+    assert manifest.plan_sha256 == plan_digest(plan)
+    assert manifest.input_adapter is not None
+    assert manifest.output_adapter is not None
+    assert manifest.input_adapter.sha256 == hash_file(SFT_ADAPTER / "adapter_model.safetensors")
+    assert manifest.output_adapter.sha256 == hash_file(sample.folder / layout.ADAPTER_WEIGHTS)
+    assert manifest.input_adapter.sha256 != manifest.output_adapter.sha256
+    assert manifest.trainable_parameters == manifest.output_adapter.parameters
+    assert manifest.configuration_sources["max_steps"] == "flag"
+
+
+def test_before_and_after_are_the_adapters_before_and_after(sample: Sample) -> None:
+    run = load(sample.folder)
+
+    assert run.before is not None
+    assert run.after is not None
+    assert run.manifest is not None
+    assert run.before.policy.adapter_sha256 == run.manifest.input_adapter.sha256
+    assert run.after.policy.adapter_sha256 == run.manifest.output_adapter.sha256
+    assert run.before.plan == run.after.plan == run.plan
+    assert run.before.policy.base_model_sha256 == run.manifest.base_model_sha256
+
+
+def test_the_log_has_a_row_a_step_with_score_and_parts_beside_the_reward(sample: Sample) -> None:
+    rows = sample.lines(layout.TRAINER_LOG)
+
+    assert [(row["type"], row["step"]) for row in rows] == [("train", 1), ("train", 2), ("train", 3), ("summary", 3)]
+    # Two passes over one batch: the second has no new episodes.
+    assert ["reward" in row for row in rows] == [True, False, True, False]
+    for row in rows[:3:2]:
+        parts = [value for name, value in row.items() if name.startswith("reward_part/")]
+        assert sum(parts) == pytest.approx(row["reward"], abs=1e-5)
+        assert 0.0 <= row["strict_score"] <= 1.0
+        assert row["rewards/episode_reward/mean"] == row["reward"]
+
+
+def test_every_training_episode_plays_again_from_its_lines_alone(sample: Sample) -> None:
+    weights = load(sample.folder).manifest.configuration.reward_weights
+    episodes: dict[str, list[dict[str, Any]]] = {}
+    for line in sample.lines(layout.ROLLOUTS):
+        episodes.setdefault(line["episode_id"], []).append(line)
+
+    assert len(episodes) == 8
+    for lines in episodes.values():
+        session = ToolSession(observation_length="compact")
+        opening = session.start(
+            ResolvedScenario.model_validate(lines[0]["scenario"]), reward_mode=lines[0]["reward_mode"]
+        )
+        assert opening in lines[0]["prompt"]
+        for line in lines:
+            if line["tool"] is not None:
+                outcome = call_tool(session, line["tool"], line["arguments"]).outcome
+                assert line["transition_reward"] == (None if outcome is None else outcome.reward)
+        conduct = conduct_of(
+            ((line["status"], line["error_code"], line["governance_status"]) for line in lines if line["tool"]),
+            done=session.done,
+        )
+        assert lines[-1]["training_reward"] == training_reward(conduct, session.scores, weights)
+        assert lines[-1]["episode_score"] == (session.scores["final_score"] if session.done else 0.0)
+
+
+def test_episodes_of_a_group_share_scenario_and_seed_and_groups_do_not(sample: Sample) -> None:
+    starts = [line for line in sample.lines(layout.ROLLOUTS) if line["scenario"] is not None]
+    seeds = [(line["trainer_step"], line["episode_id"].rsplit("-", 1)[0], line["seed"]) for line in starts]
+
+    assert len(set(seeds)) == 4
+    assert len({seed for *_, seed in seeds}) == 4
+    assert {line["trainer_step"] for line in starts} == {0, 2}
+
+
+def test_records_hold_no_path_of_this_machine(sample: Sample) -> None:
+    texts = [sample.folder / layout.MANIFEST, *sorted((sample.folder / "adapters").glob("*.json"))]
+
+    for path in texts:
+        assert str(Path.home()) + "/" not in path.read_text()
+    config = orjson.loads((sample.folder / layout.ADAPTER_CONFIG).read_bytes())
+    assert config["base_model_name_or_path"] == "molforge_train/models/tiny/base"
+
+
+def test_the_archive_is_packed_again_to_the_same_bytes_and_the_copy_is_the_run(sample: Sample, tmp_path: Path) -> None:
+    pack_run(sample.folder, tmp_path / "again.zip")
+
+    assert sample.finished.archive == sample.folder.with_name("small.zip")
+    assert (tmp_path / "again.zip").read_bytes() == sample.finished.archive.read_bytes()
+    assert (sample.drive / "small.zip").read_bytes() == sample.finished.archive.read_bytes()
+    assert sample.finished.copy == sample.drive / "small"
+    for path in sample.folder.rglob("*"):
+        if path.is_file():
+            assert (sample.drive / "small" / path.relative_to(sample.folder)).read_bytes() == path.read_bytes()
+
+
+def test_the_adapter_goes_on_from_the_given_one_and_without_a_learning_rate_stays_it(tmp_path: Path) -> None:
+    run = run_small(tmp_path, max_steps="1", learning_rate="0", beta="0", run_before_eval="0", run_after_eval="0")
+    found = {finding.code for finding in validate(run.folder).findings}
+
+    assert (run.folder / layout.ADAPTER_WEIGHTS).read_bytes() == (
+        SFT_ADAPTER / "adapter_model.safetensors"
+    ).read_bytes()
+    assert "ADAPTER_UNCHANGED" in found
+
+
+def interrupt_when(folder: Path, logged: int, stop: threading.Event) -> threading.Thread:
+    """Send a signal to this process when the trainer log of a run has so many rows."""
+
+    def watch() -> None:
+        log = folder / layout.TRAINER_LOG
+        while not stop.is_set():
+            if log.is_file() and log.read_bytes().count(b"\n") >= logged:
+                os.kill(os.getpid(), signal.SIGTERM)
+                return
+            time.sleep(0.02)
+
+    thread = threading.Thread(target=watch)
+    thread.start()
+    return thread
+
+
+def test_a_signal_lets_the_step_end_and_seals_the_run_as_interrupted(tmp_path: Path) -> None:
+    handler = signal.getsignal(signal.SIGTERM)
+    stop = threading.Event()
+    thread = interrupt_when(tmp_path / "small", 1, stop)
+    try:
+        with pytest.raises(RunInterruptedError, match="SIGTERM after step") as interrupted:
+            run_small(tmp_path, max_steps="400", run_before_eval="0")
+    finally:
+        stop.set()
+        thread.join()
+    run = load(tmp_path / "small")
+
+    assert interrupted.value.exit_code == 130
+    assert signal.getsignal(signal.SIGTERM) is handler
+    assert run.manifest.status == "interrupted"
+    assert 1 <= run.manifest.steps_completed < 400
+    assert run.manifest.output_adapter is not None
+    assert run.checksums is not None
+    assert run.after is None
+    assert len(run.trainer_log.filter(run.trainer_log["type"] == "train")) == run.manifest.steps_completed
+    assert (tmp_path / "small.zip").is_file()
+
+
+def test_an_interrupt_outside_training_takes_effect_at_once(tmp_path: Path) -> None:
+    def say(line: str) -> None:
+        if line.startswith("before training"):
+            signal.raise_signal(signal.SIGINT)
+
+    with pytest.raises(RunInterruptedError, match="SIGINT after step 0 of 3"):
+        run_small(tmp_path, say)
+    manifest = load(tmp_path / "small").manifest
+
+    assert manifest.status == "interrupted"
+    assert (tmp_path / "small" / layout.CHECKSUMS).is_file()
+
+
+def test_an_adapter_of_another_model_is_refused_before_anything_is_written(tmp_path: Path) -> None:
+    from molforge_env.errors import UsageError
+
+    folder = tmp_path / "adapter"
+    folder.mkdir()
+    (folder / "adapter_config.json").write_bytes((SFT_ADAPTER / "adapter_config.json").read_bytes())
+    from safetensors.numpy import load_file, save_file
+
+    weights = load_file(SFT_ADAPTER / "adapter_model.safetensors")
+    first = min(weights)
+    save_file({name: value for name, value in weights.items() if name != first}, folder / "adapter_model.safetensors")
+
+    with pytest.raises(UsageError, match="1 tensors do not meet") as refusal:
+        run_small(tmp_path / "runs", sft_adapter_path=str(folder))
+
+    assert first in refusal.value.what
+    assert not (tmp_path / "runs").exists()
+
+
+def test_the_plan_is_shown_and_nothing_is_written(tmp_path: Path) -> None:
+    words = ["grpo", "--preset", "tiny-cpu", "--dry-run", "--output-root", str(tmp_path / "runs"), "--max-steps", "9"]
+    result = CliRunner().invoke(cli, words)
+
+    assert result.exit_code == 0
+    assert "max_steps              9  (flag)" in result.output
+    assert "nothing was written" in result.output
+    assert not (tmp_path / "runs").exists()
+
+
+def test_presets_are_listed_and_printed() -> None:
+    assert CliRunner().invoke(cli, ["presets"]).output.split() == ["tiny-cpu"]
+    assert "max_new_tokens = 24" in CliRunner().invoke(cli, ["presets", "tiny-cpu"]).output
