@@ -38,12 +38,11 @@ soak: $(STAMP)  ## Look for drift and leaks over a long run.
 	$(BIN)/python -m benchmarks.soak
 
 schemas: $(STAMP)  ## Write the JSON Schemas from the models.
-	$(BIN)/python -m molforge_eval.schema_files schemas
+	$(BIN)/python -m molforge_eval.schema_files
 
 docs: $(STAMP)  ## Print docs/cli.md; run every example in README, docs and docstrings.
 	$(BIN)/python -m tools.cli_reference > docs/cli.md.new && mv docs/cli.md.new docs/cli.md
 	$(BIN)/python -m pytest -p no:randomly tests/test_docs.py
-	$(BIN)/python -m pytest -p no:randomly --doctest-modules molforge_env molforge_eval molforge_train
 
 golden: $(STAMP)  ## Write the golden outputs again; read the difference before you commit it.
 	$(BIN)/python -m pytest -p no:randomly --snapshot-update tests/golden

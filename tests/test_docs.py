@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import doctest
 import importlib
 import re
 import subprocess
@@ -22,6 +23,14 @@ PROGRAMS = {
 }
 
 
+MODULES_WITH_EXAMPLES = [
+    path
+    for package in ("molforge_env", "molforge_eval", "molforge_train")
+    for path in sorted((ROOT / package).rglob("*.py"))
+    if ">>> " in path.read_text(encoding="utf-8")
+]
+
+
 def _page_id(page: Path) -> str:
     return str(page.relative_to(ROOT))
 
@@ -30,6 +39,15 @@ def _page_id(page: Path) -> str:
 def test_the_examples_of_a_page_run_and_print_what_it_shows(page: Path, eval_example: EvalExample) -> None:
     for example in find_examples(str(page)):
         eval_example.run_print_check(example)
+
+
+@pytest.mark.parametrize("path", MODULES_WITH_EXAMPLES, ids=_page_id)
+def test_the_examples_of_a_docstring_print_what_it_shows(path: Path) -> None:
+    name = ".".join(path.relative_to(ROOT).with_suffix("").parts)
+    result = doctest.testmod(importlib.import_module(name), optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
+
+    assert result.attempted > 0
+    assert result.failed == 0
 
 
 @pytest.mark.parametrize("page", PAGES, ids=_page_id)
