@@ -9,6 +9,7 @@ import os
 import stat
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import BinaryIO
 
@@ -73,7 +74,7 @@ def list_run(root: Path, limits: Limits = DEFAULT_LIMITS) -> RunFiles:
         folder = folders.pop()
         try:
             with os.scandir(root / folder) as scan:
-                entries = sorted(scan, key=lambda entry: entry.name)
+                entries = sorted(islice(scan, limits.directory_entries + 1), key=lambda entry: entry.name)
         except OSError as error:
             if not folder:
                 raise UnreadableError(

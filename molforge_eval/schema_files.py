@@ -6,6 +6,7 @@ reads the committed files only, through a registry that is closed: nothing is fe
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
@@ -98,5 +99,5 @@ def _without_titles(node: Any) -> Any:
 
 
 if __name__ == "__main__":
-    for written in write_all(schema_folder()):
-        print(f"schemas/{written.name}")  # noqa: T201  the command's answer
+    for written in write_all(Path(sys.argv[1]) if len(sys.argv) > 1 else schema_folder()):
+        print(written)  # noqa: T201 - the command's answer

@@ -4,18 +4,40 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from molforge_eval import layout
 from molforge_eval.catalogue import finding, seen
 from molforge_eval.findings import Finding
 from molforge_eval.run_directory import RunDirectory
 
-_SECRET = re.compile(
-    rb"\b(?:hf_[A-Za-z0-9]{30,}|gh[pousr]_[A-Za-z0-9]{30,}|github_pat_[A-Za-z0-9_]{30,}|sk-[A-Za-z0-9_-]{32,}"
-    rb"|AKIA[0-9A-Z]{16}|xox[abprs]-[A-Za-z0-9-]{20,})\b|-----BEGIN [A-Z ]{0,20}PRIVATE KEY-----"
-)
-_HOME = re.compile(rb"(?:/home/|/Users/|[A-Za-z]:\\{1,2}Users\\{1,2})[A-Za-z0-9._-]{1,64}|/root/[A-Za-z0-9._-]{1,64}")
+_BLOCK = 2**21
 _SHOWN = 6
+
+
+class _Trace(NamedTuple):
+    """One spelling of what should not be in a record."""
+
+    code: str
+    mark: bytes
+    """A block without it is not searched: plain search is ten times faster than the pattern, which begins with it."""
+    tail: bytes
+
+    def find(self, block: bytes) -> re.Match[bytes] | None:
+        """Find it in a block of text."""
+        return re.search(re.escape(self.mark) + self.tail, block) if self.mark in block else None
+
+
+_TOKEN = rb"[A-Za-z0-9_]{30,}"
+_NAME = rb"[A-Za-z0-9._-]{1,64}"
+_TRACES = (
+    *(_Trace("SECRET_PRESENT", mark, _TOKEN) for mark in (b"hf_", b"ghp_", b"gho_", b"ghs_", b"github_pat_")),
+    _Trace("SECRET_PRESENT", b"sk-", rb"[A-Za-z0-9_-]{32,}"),
+    _Trace("SECRET_PRESENT", b"AKIA", rb"[0-9A-Z]{16}"),
+    _Trace("SECRET_PRESENT", b"xox", rb"[abprs]-[A-Za-z0-9-]{20,}"),
+    _Trace("SECRET_PRESENT", b"-----BEGIN ", rb"[A-Z ]{0,20}PRIVATE KEY-----"),
+    *(_Trace("HOME_PATH_PRESENT", mark, _NAME) for mark in (b"/home/", b"/Users/", b"/root/", b":\\\\Users\\\\")),
+)
 
 
 def check(run: RunDirectory) -> Iterator[Finding]:
@@ -27,23 +49,26 @@ def check(run: RunDirectory) -> Iterator[Finding]:
 
 
 def _search(run: RunDirectory, path: str) -> Iterator[Finding]:
-    wanted = {"SECRET_PRESENT": _SECRET, "HOME_PATH_PRESENT": _HOME}
+    named: set[str] = set()
+    lines = 0
     try:
         with run.files.open(path) as handle:
-            number = 0
-            while wanted and (raw := handle.readline(run.limits.line_bytes)):
-                number += 1
-                for code, pattern in list(wanted.items()):
-                    found = pattern.search(raw)
+            # A block ends with a line, so that no secret is cut in two.
+            while block := handle.read(_BLOCK) + handle.readline(run.limits.line_bytes):
+                for trace in _TRACES:
+                    found = None if trace.code in named else trace.find(block)
                     if found is not None:
-                        del wanted[code]
-                        yield finding(code, f"the text holds {_words(code, found.group())}", file=path, line=number)
+                        named.add(trace.code)
+                        line = lines + block.count(b"\n", 0, found.start()) + 1
+                        what = f"the text holds {_words(trace, found.group())}"
+                        yield finding(trace.code, what, file=path, line=line)
+                lines += block.count(b"\n")
     except OSError as error:
         yield finding("FILE_UNREADABLE", f"the file cannot be read: {error.strerror or error}", file=path)
 
 
-def _words(code: str, found: bytes) -> str:
+def _words(trace: _Trace, found: bytes) -> str:
     text = found.decode("utf-8", "replace")
-    if code == "SECRET_PRESENT":
+    if trace.code == "SECRET_PRESENT":
         return f"what looks like a secret, {seen(text[:_SHOWN])} and {len(text) - _SHOWN} more characters"
     return f"a path of a home folder, {seen(text)}"

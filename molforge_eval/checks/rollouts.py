@@ -41,6 +41,7 @@ def check(run: RunDirectory) -> Iterator[Finding]:
         pl.col("generation").first(),
     )
     yield from _check_whole(episodes)
+    yield from _check_facts(lines)
     yield from _check_steps(lines)
     yield from _check_groups(run, episodes)
     yield from _check_conduct(lines, episodes)
@@ -55,6 +56,15 @@ def _check_whole(episodes: pl.DataFrame) -> Iterator[Finding]:
         what = f"{row['endings']} lines of the episode say how it ended, the last line {seen(row['ended_by'])}"
         place: dict[str, Any] = {"line": row["last_line"], "episode": row["episode_id"], "step": row["last_step"]}
         yield finding("EPISODE_UNENDED", what, file=_PATH, **place)
+
+
+def _check_facts(lines: pl.DataFrame) -> Iterator[Finding]:
+    """Every line of an episode is of one task, seed and place in the training."""
+    for key in ("seed", "scenario_id", "difficulty", "reward_mode", "trainer_step", "generation"):
+        strange = lines.filter(pl.col(key) != pl.col(key).first().over("episode_id"))
+        for line, episode, step, value in strange.select("line", "episode_id", "step_index", key).iter_rows():
+            what = f"{key} is {seen(value)}, the first line of the episode has another"
+            yield finding("EPISODE_MIXED", what, file=_PATH, line=line, pointer=f"/{key}", episode=episode, step=step)
 
 
 def _check_steps(lines: pl.DataFrame) -> Iterator[Finding]:
