@@ -39,7 +39,7 @@ def heuristic_evaluation(plan: EvaluationPlan) -> Evaluation:
 
 @pytest.fixture(scope="session")
 def rescored() -> Rescore:
-    """Give an evaluation other final scores, by part, task and seed; `None` is an episode that the environment broke."""
+    """Give an evaluation other final scores, by part, task and seed; `None` is for an episode that broke."""
 
     def rescore(evaluation: Evaluation, scores: Mapping[tuple[str, str, int], float | None]) -> Evaluation:
         episodes = tuple(_with_score(episode, scores) for episode in evaluation.episodes)
