@@ -32,7 +32,8 @@ check: $(STAMP)  ## Lint, format, types, direction, spelling: cheapest first.
 	$(BIN)/mypy
 
 bench: $(STAMP)  ## Measure the speeds that the README states.
-	$(BIN)/python -m benchmarks
+	$(BIN)/python -m benchmarks.laboratory
+	$(BIN)/python -m benchmarks.step_share
 
 soak: $(STAMP)  ## Look for drift and leaks over a long run.
 	$(BIN)/python -m benchmarks.soak
