@@ -80,9 +80,27 @@ def cli() -> None:
     help="Limit of all turns of an episode, tool results included, in tokens.",
 )
 @click.option("--turn-limit", type=click.IntRange(min=1), default=11, show_default=True, help="Turns that may call.")
-@click.option("--temperature", type=click.FloatRange(min=0, min_open=True), default=1.0, show_default=True)
-@click.option("--top-p", type=click.FloatRange(0, 1, min_open=True), default=1.0, show_default=True)
-@click.option("--top-k", type=click.IntRange(min=0), default=0, show_default=True, help="0 keeps every token.")
+@click.option(
+    "--temperature",
+    type=click.FloatRange(min=0, min_open=True),
+    default=1.0,
+    show_default=True,
+    help="Of the sampled part; the greedy part has none.",
+)
+@click.option(
+    "--top-p",
+    type=click.FloatRange(0, 1, min_open=True),
+    default=1.0,
+    show_default=True,
+    help="Of the sampled part: least probability mass that is kept.",
+)
+@click.option(
+    "--top-k",
+    type=click.IntRange(min=0),
+    default=0,
+    show_default=True,
+    help="Of the sampled part: tokens that are kept; 0 keeps all.",
+)
 @click.option(
     "--batch-size",
     type=click.IntRange(min=1),
