@@ -89,7 +89,7 @@ def train(resolved: Resolved, *, quiet: bool, say: Say) -> FinishedRun:
         MolForgeError: It was refused and nothing was written, or the copy failed.
     """
     check_packages()
-    _quieten_libraries()
+    quieten_libraries()
     place = choose_place(resolved.configuration)
     settings = resolved.configuration.model_copy(update={"device": place.device, "dtype": place.dtype})
     for line in opening_lines(settings, place.accelerator):
@@ -273,7 +273,8 @@ def _spelled(score: float | None) -> str:
     return "unknown" if score is None else f"{score:.3f}"
 
 
-def _quieten_libraries() -> None:
+def quieten_libraries() -> None:
+    """Switch off the bars and notes of the host libraries."""
     # Their bars and notes would stand between the command's own lines.
     import datasets
     import transformers
@@ -283,3 +284,5 @@ def _quieten_libraries() -> None:
     transformers.utils.logging.set_verbosity_error()
     warnings.filterwarnings("ignore", message=".*environment_factory.*", category=UserWarning)
     warnings.filterwarnings("ignore", category=FutureWarning, module="transformers")
+    # The base model is named as it is found from anywhere, which peft takes for a path of this folder.
+    warnings.filterwarnings("ignore", message="Could not find a config file", category=UserWarning)

@@ -1,0 +1,91 @@
+"""The share of a training step that our own code takes: environment, reward, recording, logging.
+
+A real run of the tiny model; every entry point that the host trainer calls is timed. The rest of a step is the model.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+import tempfile
+import time
+from collections import defaultdict
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from molforge_env.interface import TOOL_NAMES
+from molforge_train.config import resolve
+from molforge_train.host_callback import StopRequest, host_callback
+from molforge_train.host_trainer import build_trainer
+from molforge_train.policy import choose_place, load_policy
+from molforge_train.progress import Progress
+from molforge_train.recording import RolloutLog, read_clock
+from molforge_train.rewards import EpisodeReward
+from molforge_train.tool_environment import tool_environment
+from molforge_train.trainer_log import TrainerLog
+from molforge_train.training_run import quieten_libraries
+
+TARGET = 0.10
+STEPS = 8
+
+
+def measure(steps: int) -> tuple[float, dict[str, float]]:
+    """Train some steps.
+
+    Returns:
+        Seconds of the whole training, and of each of our parts.
+    """
+    spent: dict[str, float] = defaultdict(float)
+
+    def timed(part: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(function)
+        def wrapper(*args: Any, **kwargs: Any) -> Any:
+            began = time.perf_counter()
+            try:
+                return function(*args, **kwargs)
+            finally:
+                spent[part] += time.perf_counter() - began
+
+        return wrapper
+
+    settings = resolve("tiny-cpu", {"max_steps": str(steps)}, {}, now=read_clock()).configuration
+    policy = load_policy(settings, choose_place(settings))
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = Path(scratch)
+        (folder / "logs").mkdir()
+        environment: Any = tool_environment(settings.observation_length, read_clock)
+        for name in (*TOOL_NAMES, "reset"):
+            setattr(environment, name, timed("environment", getattr(environment, name)))
+        reward = EpisodeReward(settings, policy.form, RolloutLog(folder, "run-000000000000"))
+        log = TrainerLog(folder / "log.jsonl", "run-000000000000", read_clock)
+        callback = host_callback(log, Progress(steps, quiet=True), StopRequest(), lambda: "")
+        for name in ("on_train_begin", "on_step_end", "on_log"):
+            setattr(callback, name, timed("logging", getattr(callback, name)))
+        trainer = build_trainer(
+            settings,
+            policy,
+            environment=environment,
+            reward=timed("reward and recording", reward),
+            callback=callback,
+            checkpoints=folder / "host",
+        )
+        began = time.perf_counter()
+        trainer.train()
+        return time.perf_counter() - began, dict(spent)
+
+
+def main() -> int:
+    """Print the share and each part; exit code 1 when the share is over the target."""
+    quieten_libraries()
+    whole, parts = measure(STEPS)
+    share = sum(parts.values()) / whole
+    print(f"training step of the tiny model, {STEPS} steps: {whole / STEPS:.2f} s a step")
+    for part, seconds in parts.items():
+        print(f"  {part}: {seconds / STEPS * 1000:.1f} ms a step, {seconds / whole:.1%}")
+    print(f"  our share: {share:.1%} (target: at most {TARGET:.0%})")
+    return int(share > TARGET)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
