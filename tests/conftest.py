@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import tarfile
 from pathlib import Path
 
@@ -45,3 +46,17 @@ def sample_run(sample_run_archive: Path, tmp_path: Path) -> Path:
         archive.extractall(tmp_path, filter="data")
     (folder,) = (entry for entry in tmp_path.iterdir() if entry.is_dir())
     return folder
+
+
+@pytest.fixture(scope="session")
+def built_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A small sound run of scripted policies, plots and all; not to be changed."""
+    from evidence_builder import build_run
+
+    return build_run(tmp_path_factory.mktemp("built") / "run")
+
+
+@pytest.fixture
+def run_copy(built_run: Path, tmp_path: Path) -> Path:
+    """A fresh copy of the built run; the test may change it."""
+    return Path(shutil.copytree(built_run, tmp_path / "run"))

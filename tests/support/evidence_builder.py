@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import io
+import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -15,6 +16,8 @@ from typing import Any
 
 import numpy as np
 import orjson
+from safetensors.numpy import save_file
+
 from molforge_env import RULES_VERSION
 from molforge_env.fingerprint import backend_fingerprint
 from molforge_env.interface import TOOL_NAMES, prompt_text
@@ -25,6 +28,7 @@ from molforge_env.tools import ToolSession
 from molforge_eval import layout
 from molforge_eval.calls import call_tool
 from molforge_eval.canonical import chain_of, chain_start, digest, file_bytes, line_bytes, plain, seal_of, sha256_hex
+from molforge_eval.checks.plots import expected_rows
 from molforge_eval.endings import laboratory_ending
 from molforge_eval.metrics_table import COLUMNS, row_of
 from molforge_eval.plan import Limits, PlannedEpisode, plan_digest, standard_plan
@@ -34,7 +38,6 @@ from molforge_eval.records import (
     Checksums,
     Evaluation,
     EvaluationPlan,
-
     PolicyIdentity,
     RolloutLine,
     RunManifest,
@@ -48,7 +51,6 @@ from molforge_eval.scripted_player import ScriptedPlayer
 from molforge_eval.sealing import RolloutChains, seal_run
 from molforge_eval.summaries import average_final_score, summarise
 from molforge_eval.training_reward import conduct_of, training_reward
-from safetensors.numpy import save_file
 
 RUN_ID = "run-0123456789ab"
 BASE_SHA256 = sha256_hex(b"base")
@@ -221,8 +223,31 @@ def reseal(root: Path) -> Checksums:
     if run.manifest is not None:
         write(root, layout.SUMMARY, file_bytes(compute_summary(run)))
     if (root / layout.PLOT_DATA).exists():
-        draw_plots(root)
+        _sign_plots_again(root)
     return seal_run(root)
+
+
+def _sign_plots_again(root: Path) -> None:
+    """Put the new points under the old pictures, as a forger in a hurry does: pixels are checked by nobody."""
+    rows = expected_rows(load(root))
+    table = read_json(root, layout.PLOT_DATA)
+    for record in table["plots"]:
+        record["rows"] = [list(row) for row in rows.get(record["path"], [])]
+        own = digest([record["columns"], record["rows"]])
+        picture = root / record["path"]
+        if picture.exists():
+            picture.write_bytes(with_text(picture.read_bytes(), "molforge:data_sha256", own))
+        record["data_sha256"] = own
+    write(root, layout.PLOT_DATA, file_bytes(table))
+
+
+def with_text(picture: bytes, key: str, value: str) -> bytes:
+    """Replace the value of a text chunk of a PNG by one of the same length."""
+    start = picture.index(b"tEXt" + key.encode() + b"\0")
+    length = int.from_bytes(picture[start - 4 : start], "big")
+    body = b"tEXt" + key.encode() + b"\0" + value.encode()
+    assert len(body) == length + 4
+    return picture[:start] + body + zlib.crc32(body).to_bytes(4, "big") + picture[start + 8 + length :]
 
 
 def _chain_again(root: Path) -> None:
@@ -476,12 +501,10 @@ def _call_row(turn: int, tool: str, result: Any, session: ToolSession, clock: Cl
 
 
 def _silent_row(last: Mapping[str, Any], turn: int, session: ToolSession) -> dict[str, Any]:
-    empty = dict.fromkeys(
-        "tool acting_role slot fragment tool_name rationale reward transition_reward governance_status "
-        "observation_sha256 final_score submission_score progress_score".split()
-    )
+    silent = ("tool", "acting_role", "slot", "fragment", "tool_name", "rationale", "reward", "transition_reward")
+    unknown = ("governance_status", "observation_sha256", "final_score", "submission_score", "progress_score")
     return {
-        **empty,
+        **dict.fromkeys((*silent, *unknown)),
         "timestamp": last["timestamp"],
         "turn": turn,
         "step_index": session.step_count,

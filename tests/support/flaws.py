@@ -1,0 +1,622 @@
+"""One flaw for each finding code: an edit of a sound run, how it is sealed again, and what must be found.
+
+`seal` says what the forger does after the edit: nothing, hash the files again, or compute everything again.
+"""
+
+from __future__ import annotations
+
+import os
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import evidence_builder as builder
+import numpy as np
+from evidence_builder import edit_json, edit_line, read_json, read_lines, reseal, write, write_lines
+from safetensors.numpy import load_file, save_file
+
+from molforge_eval import layout
+from molforge_eval.canonical import digest, file_bytes, line_bytes, sha256_hex
+from molforge_eval.limits import DEFAULT_LIMITS, Limits
+from molforge_eval.sealing import seal_run
+
+Seal = Literal["nothing", "hashes", "all"]
+
+
+class Flaw(NamedTuple):
+    """An edit, and the codes that it must give and no others."""
+
+    code: str
+    edit: Callable[[Path], Path | None]
+    """Changes the run in place, or returns another path to look at."""
+    seal: Seal = "all"
+    also: tuple[str, ...] = ()
+    """Codes that cannot but come with it."""
+    name: str = ""
+    """Tells apart several flaws of one code."""
+    limits: Limits = DEFAULT_LIMITS
+
+    @property
+    def title(self) -> str:
+        """Name of the flaw in a test."""
+        return f"{self.code}-{self.name}" if self.name else self.code
+
+
+def apply(flaw: Flaw, root: Path) -> Path:
+    """Make the flaw in a copy of a sound run; returns what is to be validated."""
+    other = flaw.edit(root)
+    if flaw.seal == "hashes":
+        seal_run(root)
+    elif flaw.seal == "all":
+        reseal(root)
+    return other or root
+
+
+def episode(number: int, change: Callable[[dict[str, Any]], Any], path: str = layout.AFTER) -> Callable[[Path], None]:
+    """Change one episode record of an evaluation."""
+    return lambda root: edit_json(root, path, lambda value: change(value["episodes"][number]) and None)
+
+
+def top(path: str, **changes: Any) -> Callable[[Path], None]:
+    """Set keys at the top of a JSON file."""
+    return lambda root: edit_json(root, path, lambda value: value.update(changes))
+
+
+def deep(path: str, *steps: str | int, value: Any) -> Callable[[Path], None]:
+    """Set one value somewhere in a JSON file."""
+
+    def change(node: Any) -> None:
+        for step in steps[:-1]:
+            node = node[step]
+        node[steps[-1]] = value
+
+    return lambda root: edit_json(root, path, change)
+
+
+def line(number: int, path: str = layout.ROLLOUTS, **changes: Any) -> Callable[[Path], None]:
+    """Set keys of one line of a log."""
+    return lambda root: edit_line(root, number, path, **changes)
+
+
+def every_line(path: str, change: Callable[[dict[str, Any]], Any]) -> Callable[[Path], None]:
+    """Change every line of a log."""
+
+    def edit(root: Path) -> None:
+        lines = read_lines(root, path)
+        for entry in lines:
+            change(entry)
+        write_lines(root, lines, path)
+
+    return edit
+
+
+def raw_line(number: int, spell: Callable[[bytes], bytes], path: str = layout.TRAINER_LOG) -> Callable[[Path], None]:
+    """Change the bytes of one line of a log."""
+
+    def edit(root: Path) -> None:
+        lines = (root / path).read_bytes().splitlines(keepends=True)
+        lines[number - 1] = spell(lines[number - 1])
+        write(root, path, b"".join(lines))
+
+    return edit
+
+
+def in_bytes(path: str, old: bytes, new: bytes) -> Callable[[Path], None]:
+    """Replace bytes of a file, which must be there."""
+
+    def edit(root: Path) -> None:
+        data = (root / path).read_bytes()
+        assert old in data
+        write(root, path, data.replace(old, new, 1))
+
+    return edit
+
+
+def file(path: str, data: bytes) -> Callable[[Path], None]:
+    """Write a file."""
+    return lambda root: write(root, path, data)
+
+
+def gone(*paths: str) -> Callable[[Path], None]:
+    """Delete files."""
+    return lambda root: [(root / path).unlink() for path in paths] and None
+
+
+def archived(*members: tuple[str | zipfile.ZipInfo, bytes]) -> Callable[[Path], Path]:
+    """Pack the run by hand and put members beside it."""
+
+    def edit(root: Path) -> Path:
+        target = root.parent / "run.zip"
+        with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
+            for path in sorted(entry for entry in root.rglob("*") if entry.is_file()):
+                archive.write(path, f"run/{path.relative_to(root)}")
+            for name, data in members:
+                archive.writestr(name, data)
+        return target
+
+    return edit
+
+
+def drop_lines(*, where: Callable[[dict[str, Any]], bool], path: str = layout.ROLLOUTS) -> Callable[[Path], None]:
+    """Delete the lines for which something holds."""
+    return lambda root: write_lines(root, [entry for entry in read_lines(root, path) if not where(entry)], path)
+
+
+def tensors(change: Callable[[dict[str, np.ndarray]], dict[str, np.ndarray] | None]) -> Callable[[Path], None]:
+    """Change the tensors of the adapter, and let manifest and evaluation name the new file."""
+
+    def edit(root: Path) -> None:
+        path = root / layout.ADAPTER_WEIGHTS
+        values = load_file(path)
+        changed = change(values)
+        save_file(values if changed is None else changed, path)
+        rename_adapter(root, sha256_hex(path.read_bytes()))
+
+    return edit
+
+
+def rename_adapter(root: Path, sha256: str) -> None:
+    """Let manifest and after evaluation name other weights."""
+    deep(layout.MANIFEST, "output_adapter", "sha256", value=sha256)(root)
+
+    def rename(value: dict[str, Any]) -> None:
+        value["policy"]["adapter_sha256"] = sha256
+        for entry in value["episodes"]:
+            entry["policy_sha256"] = digest(value["policy"])
+
+    edit_json(root, layout.AFTER, rename)
+
+
+def _header(data: bytes) -> Callable[[Path], None]:
+    return file(layout.ADAPTER_WEIGHTS, data)
+
+
+def _swap(root: Path) -> None:
+    before, after = (root / layout.BEFORE).read_bytes(), (root / layout.AFTER).read_bytes()
+    write(root, layout.BEFORE, after)
+    write(root, layout.AFTER, before)
+
+
+def _copy_before(root: Path) -> None:
+    copied, after = read_json(root, layout.BEFORE), read_json(root, layout.AFTER)
+    for key in ("label", "policy", "started_at", "ended_at"):
+        copied[key] = after[key]
+    for entry in copied["episodes"]:
+        entry["policy_sha256"] = digest(copied["policy"])
+    write(root, layout.AFTER, file_bytes(copied))
+
+
+def _constant(root: Path) -> None:
+    for path in layout.EVALUATIONS:
+        for number in range(len(read_json(root, path)["episodes"])):
+            episode(number, _score_half, path)(root)
+
+
+def _score_half(entry: dict[str, Any]) -> None:
+    if entry["scores"] is not None:
+        entry["scores"]["final_score"] = entry["final_score"] = 0.5
+
+
+def _break_all(entry: dict[str, Any]) -> None:
+    entry.update(ended_by="env_error", error="ConnectionError: gone", total_reward=None, scores=None)
+    entry.update(dict.fromkeys(("final_score", "submission_score", "progress_score")))
+
+
+def _break_evaluation(root: Path) -> None:
+    for number in range(len(read_json(root, layout.AFTER)["episodes"])):
+        episode(number, _break_all)(root)
+
+
+def _repeat_episode(value: dict[str, Any]) -> None:
+    value["episodes"][4] = value["episodes"][3]
+
+
+def _resume(step: int, *, marked: bool) -> Callable[[Path], None]:
+    def edit(root: Path) -> None:
+        rows = read_lines(root, layout.TRAINER_LOG)
+        marker = [{**rows[-1], "type": "resume", "step": step}] if marked else []
+        again = [{**row, "time": rows[-1]["time"]} for row in rows[step:-1]]
+        write_lines(root, [*rows[:-1], *marker, *again, rows[-1]], layout.TRAINER_LOG)
+
+    return edit
+
+
+def _break_rollouts(count: int) -> Callable[[Path], None]:
+    def edit(root: Path) -> None:
+        lines = read_lines(root)
+        ends = [entry for entry in lines if entry["ended_by"] is not None][:count]
+        for entry in ends:
+            entry.update(status="env_error", ended_by="env_error", episode_score=None, training_reward=None)
+        write_lines(root, lines)
+
+    return edit
+
+
+def _silence(entry: dict[str, Any]) -> None:
+    entry["done"] = False
+    entry.update(dict.fromkeys(("final_score", "submission_score", "progress_score")))
+    if entry["ended_by"] is not None:
+        entry.update(ended_by="length_limit", episode_score=0.0)
+
+
+def _fall_back(share: int) -> Callable[[Path], None]:
+    def edit(root: Path) -> None:
+        lines = read_lines(root)
+        for entry in lines[::share]:
+            entry["source"] = "fallback"
+        write_lines(root, lines)
+
+    return edit
+
+
+def _open_block(root: Path) -> None:
+    lines = read_lines(root)
+    silent = next(entry for entry in lines if entry["ended_by"] == "no_call")
+    silent["raw_completion"] = builder.spell_call("defer", {})
+    write_lines(root, lines)
+
+
+def _cut_table(root: Path) -> None:
+    write(root, layout.METRICS_TABLE, (root / layout.METRICS_TABLE).read_bytes() + b'"open')
+
+
+def _drop_row(root: Path) -> None:
+    rows = (root / layout.METRICS_TABLE).read_bytes().splitlines(keepends=True)
+    write(root, layout.METRICS_TABLE, b"".join([*rows[:8], *rows[9:]]))
+
+
+def _repeat_row(root: Path) -> None:
+    rows = (root / layout.METRICS_TABLE).read_bytes().splitlines(keepends=True)
+    write(root, layout.METRICS_TABLE, b"".join([*rows[:8], rows[20], *rows[8:]]))
+
+
+def _edit_cell(root: Path) -> None:
+    data = (root / layout.METRICS_TABLE).read_bytes()
+    write(root, layout.METRICS_TABLE, data.replace(b",heuristic,", b",").replace(b",edit,", b",defer,", 1))
+
+
+def _fifo(root: Path) -> None:
+    os.mkfifo(root / "pipe")
+
+
+def _link(root: Path) -> None:
+    (root / "plots" / "linked.png").symlink_to("/etc/hostname")
+
+
+def _odd_name(root: Path) -> None:
+    (Path(os.fsdecode(os.fsencode(root) + b"/\xff.json"))).write_bytes(b"{}")
+
+
+def _mixed_key(root: Path) -> None:
+    line(1, layout.TRAINER_LOG, entropy="n/a")(root)
+    line(2, layout.TRAINER_LOG, entropy=0.5)(root)
+
+
+def _not_finite(key: str) -> Callable[[Path], None]:
+    def edit(root: Path) -> None:
+        line(2, layout.TRAINER_LOG, **{key: None, "non_finite": {key: "NaN"}})(root)
+        top(layout.MANIFEST, non_finite_steps=1)(root)
+
+    return edit
+
+
+def _contradict(root: Path) -> None:
+    line(2, layout.TRAINER_LOG, non_finite={"epoch": "NaN"}, epoch=0.5)(root)
+    top(layout.MANIFEST, non_finite_steps=1)(root)
+
+
+def _change_plan(root: Path) -> None:
+    deep(layout.PLAN, "decision", "margin", value=0.5)(root)
+
+
+def _crowd(root: Path) -> None:
+    for number in range(200):
+        write(root, f"a_crowd/{number}", b"")
+
+
+def _make_old(root: Path) -> None:
+    for entry in sorted(root.rglob("*"), reverse=True):
+        entry.unlink() if entry.is_file() else entry.rmdir()
+    write(root, layout.MANIFEST, file_bytes({"run_name": "old", "script": "train.py"}))
+
+
+def _exchange_picture(root: Path) -> None:
+    write(root, "plots/loss_curve.png", (root / "plots/reward_curve.png").read_bytes())
+
+
+def _keep_adapter(root: Path) -> None:
+    output = read_json(root, layout.MANIFEST)["output_adapter"]["sha256"]
+    deep(layout.MANIFEST, "input_adapter", "sha256", value=output)(root)
+
+
+def _unsign(root: Path) -> None:
+    path = root / "plots/loss_curve.png"
+    path.write_bytes(builder.with_text(path.read_bytes(), "molforge:run_id", "run 0123456789ab"))
+
+
+def _linked_member() -> tuple[zipfile.ZipInfo, bytes]:
+    member = zipfile.ZipInfo("run/plots/linked.png")
+    member.create_system = 3
+    member.external_attr = 0o120777 << 16
+    return member, b"/etc/hostname"
+
+
+def _spoil_member(root: Path) -> Path:
+    target = archived(("run/README.bin", b"spoil me" * 100))(root)
+    data = bytearray(target.read_bytes())
+    place = data.index(b"run/README.bin") + len(b"run/README.bin")
+    data[place : place + 8] = b"\xff" * 8
+    target.write_bytes(bytes(data))
+    return target
+
+
+_SMALL_LINE = {"format_version": 1}
+_NAN = raw_line(2, lambda text: text.replace(b'"grad_norm":0.7', b'"grad_norm":NaN'))
+_STILL = {"reward_std": 0.0, "grad_norm": 0.0, "frac_reward_zero_std": 1.0}
+
+FLAWS: tuple[Flaw, ...] = (
+    # Reading.
+    Flaw("FILE_LINKED", _link, "nothing"),
+    Flaw("FILE_SPECIAL", _fifo, "nothing"),
+    Flaw("FILE_NAME_UNREADABLE", _odd_name, "nothing"),
+    Flaw(
+        "FILE_TOO_LARGE",
+        file("plots/large.png", b"\x89PNG" + b" " * 300_000),
+        "hashes",
+        also=("PLOT_UNLISTED",),
+        limits=Limits(file_bytes=300_000),
+    ),
+    Flaw("DIRECTORY_TOO_LARGE", _crowd, "nothing", limits=Limits(directory_entries=100)),
+    Flaw("ARCHIVE_MEMBER_ESCAPES", archived(("../x", b"")), "nothing", name="upwards"),
+    Flaw("ARCHIVE_MEMBER_ESCAPES", archived(("/abs", b"")), "nothing", name="absolute"),
+    Flaw("ARCHIVE_MEMBER_ESCAPES", archived(("a\\..\\b", b"")), "nothing", name="backslash"),
+    Flaw("ARCHIVE_MEMBER_ESCAPES", archived(("C:/w", b"")), "nothing", name="drive"),
+    Flaw("ARCHIVE_MEMBER_LINKED", archived(_linked_member()), "nothing"),
+    Flaw("ARCHIVE_MEMBER_REPEATED", archived(("run/Eval_plan.json", b"{}")), "nothing"),
+    Flaw("ARCHIVE_MEMBER_INFLATES", archived(("run/zeros.bin", b"\0" * (8 * 2**20))), "nothing"),
+    Flaw("ARCHIVE_MEMBER_UNREADABLE", _spoil_member, "nothing"),
+    Flaw(
+        "ARCHIVE_TOO_LARGE",
+        archived(("run/z.bin", os.urandom(9_000_000))),
+        "nothing",
+        limits=Limits(archive_bytes=8_000_000),
+    ),
+    Flaw("FORMAT_OLD", _make_old, "nothing"),
+    Flaw("TEXT_MARKED", raw_line(1, lambda text: b"\xef\xbb\xbf" + text), "hashes"),
+    Flaw("TEXT_UNDECODABLE", raw_line(5, lambda text: text[:40] + b"\xff" + text[41:]), "hashes"),
+    Flaw("TEXT_NUL", raw_line(5, lambda _: b"\0\0\0\n"), "hashes"),
+    Flaw("TEXT_SURROGATE", raw_line(5, lambda text: text[:-2] + b',"note":"\\ud800"}\n'), "hashes"),
+    Flaw("JSON_UNREADABLE", raw_line(5, lambda text: text.replace(b":", b"=", 1)), "hashes"),
+    Flaw("JSON_TOO_DEEP", raw_line(5, lambda _: b'{"a":' * 300 + b"1" + b"}" * 300 + b"\n"), "hashes"),
+    Flaw("KEY_REPEATED", raw_line(5, lambda text: text[:-2] + b',"step":4}\n'), "hashes"),
+    Flaw("NUMBER_NOT_FINITE", raw_line(5, lambda text: text[:-2] + b',"note":-Infinity}\n'), "hashes"),
+    Flaw("NUMBER_NOT_FINITE", raw_line(5, lambda text: text[:-2] + b',"note":1e999}\n'), "hashes", name="overflow"),
+    Flaw("NUMBER_TOO_WIDE", raw_line(5, lambda text: text[:-2] + b',"note":%d}\n' % 2**70), "hashes"),
+    Flaw("NUMBER_TOO_LONG", raw_line(5, lambda text: text[:-2] + b',"note":' + b"1" * 5000 + b"}\n"), "hashes"),
+    Flaw("LINE_BLANK", raw_line(5, lambda text: b"\n" + text), "hashes"),
+    Flaw("LINE_RETURNED", raw_line(5, lambda text: text[:-1] + b"\r\n"), "hashes"),
+    Flaw("LINE_CUT", raw_line(5, lambda text: text[:50]), "hashes"),
+    Flaw("LINE_TOO_LONG", raw_line(5, lambda _: b'{"a":"' + b"x" * (5 * 2**20) + b'"}\n'), "hashes"),
+    Flaw("LINE_NOT_OBJECT", raw_line(5, lambda _: b"[1,2]\n"), "hashes"),
+    # Shape.
+    Flaw("SCHEMA_UNMET", line(5, layout.TRAINER_LOG, time="yesterday"), "hashes", name="date"),
+    Flaw("SCHEMA_UNMET", raw_line(5, lambda _: line_bytes(_SMALL_LINE)), "hashes", name="keys"),
+    Flaw("TRAINER_KEY_MIXED", _mixed_key),
+    # Presence.
+    Flaw("MANIFEST_MISSING", gone(layout.MANIFEST), "nothing", also=("SEALED_FILE_MISSING",)),
+    Flaw("PLAN_MISSING", gone(layout.PLAN), "hashes"),
+    Flaw("CHECKSUMS_MISSING", gone(layout.CHECKSUMS), "nothing"),
+    Flaw("ARTIFACT_MISSING", gone(layout.SUMMARY), "hashes"),
+    Flaw("EVALUATION_MISSING", gone(layout.AFTER)),
+    Flaw("FILE_STRAY", file(".env", b"TOKEN=x"), "hashes"),
+    Flaw("PICKLE_PRESENT", file("adapters/training_args.bin", b"\x80"), "hashes"),
+    # Identity.
+    Flaw("RUN_ID_DIFFERS", every_line(layout.TRAINER_LOG, lambda row: row.update(run_id="run-00000000000a"))),
+    Flaw("RUN_ID_DIFFERS", top(layout.PLOT_DATA, run_id="run-00000000000a"), "hashes", name="plots"),
+    Flaw("PLAN_DIFFERS", _change_plan),
+    Flaw("INTERFACE_DIFFERS", deep(layout.MANIFEST, "configuration", "observation_length", value="compact")),
+    Flaw("RULES_DIFFER", top(layout.MANIFEST, rules_version="molforge-rules/0")),
+    Flaw("BACKEND_DIFFERS", deep(layout.MANIFEST, "backend", "property_table_sha256", value="0" * 64)),
+    Flaw("TIME_REVERSED", top(layout.MANIFEST, started_at="2026-01-01T13:00:00Z")),
+    # Seals.
+    Flaw("CHECKSUM_DIFFERS", in_bytes(layout.MANIFEST, b'"built"', b'"BUILT"'), "nothing", also=("SUMMARY_DIFFERS",)),
+    Flaw("SEALED_FILE_MISSING", gone("plots/grad_norm_curve.png"), "nothing", also=("PLOT_MISSING",)),
+    Flaw("FILE_UNSEALED", file("adapters/tokenizer.json", b"{}"), "nothing"),
+    Flaw("ROOT_DIFFERS", top(layout.CHECKSUMS, root_sha256="0" * 64), "nothing"),
+    Flaw("LOG_COUNT_DIFFERS", deep(layout.CHECKSUMS, "logs", 1, "lines", value=99), "nothing"),
+    Flaw("LOG_END_DIFFERS", deep(layout.CHECKSUMS, "logs", 0, "chain", value="0" * 64), "nothing"),
+    Flaw("EPISODE_COUNT_DIFFERS", deep(layout.CHECKSUMS, "evaluations", 0, "episodes", value=99), "nothing"),
+    Flaw("CHAIN_BROKEN", line(9, chain="0" * 64), "hashes", also=("CHAIN_BROKEN",)),
+    Flaw("EPISODE_SEAL_DIFFERS", episode(2, lambda entry: entry.update(wall_time_seconds=9.0)), "hashes"),
+    # Evaluations.
+    Flaw("POLICY_DIFFERS", episode(2, lambda entry: entry.update(policy_sha256="0" * 64))),
+    Flaw("SCENARIO_DIFFERS", episode(2, lambda entry: entry.update(difficulty="easy"))),
+    Flaw("TOTAL_DIFFERS", episode(2, lambda entry: entry.update(total_reward=99.0))),
+    Flaw("SCORE_DIFFERS", episode(2, lambda entry: entry.update(submission_score=0.99))),
+    Flaw("ENDING_DIFFERS", episode(2, lambda entry: entry.update(ended_by="no_call"))),
+    Flaw("EPISODE_REPEATED", lambda root: edit_json(root, layout.AFTER, _repeat_episode), also=("EPISODE_MISSING",)),
+    Flaw("EPISODE_UNPLANNED", episode(2, lambda entry: entry.update(seed=7)), also=("SCENARIO_DIFFERS",)),
+    Flaw(
+        "EPISODE_MISSING",
+        lambda root: edit_json(root, layout.AFTER, lambda value: value["episodes"].pop(4) and None),
+        also=("EVALUATION_PARTIAL",),
+    ),
+    Flaw("EVALUATION_PARTIAL", episode(2, _break_all)),
+    Flaw("EVALUATION_FAILED", _break_evaluation),
+    Flaw("SUMMARY_DIFFERS", top(layout.SUMMARY, mean_tool_reward=2.5), "hashes"),
+    Flaw("COUNT_DIFFERS", top(layout.MANIFEST, non_finite_steps=3)),
+    Flaw("HEADLINE_DIFFERS", deep(layout.SUMMARY, "eval_after", "average_final_score", value=0.99), "hashes"),
+    # Before and after.
+    Flaw("BEFORE_AFTER_UNLIKE", top(layout.AFTER, seed_honoured=False)),
+    Flaw("EVALUATIONS_SWAPPED", _swap, also=("POLICY_ADAPTER_DIFFERS", "TIME_REVERSED")),
+    Flaw("POLICY_ADAPTER_DIFFERS", deep(layout.MANIFEST, "input_adapter", "sha256", value="0" * 64)),
+    Flaw("POLICY_BASE_DIFFERS", top(layout.MANIFEST, base_model_sha256="0" * 64)),
+    Flaw("EVALUATIONS_EQUAL", _copy_before),
+    Flaw("SCORE_CONSTANT", _constant),
+    # Training.
+    Flaw("TRAINING_NOT_FINITE", _not_finite("grad_norm")),
+    Flaw("METRIC_NOT_FINITE", _not_finite("rewards/a/mean")),
+    Flaw("NUMBER_CONTRADICTED", _contradict, also=("METRIC_NOT_FINITE",)),
+    Flaw("STEPS_RESUMED", _resume(2, marked=True)),
+    Flaw("STEPS_OVERLAP", _resume(2, marked=False)),
+    Flaw("STEP_REPEATED", line(3, layout.TRAINER_LOG, step=2)),
+    Flaw("STEPS_MISSING", lambda root: builder.drop_line(root, 2, layout.TRAINER_LOG), also=("TRAINER_MEAN_DIFFERS",)),
+    Flaw("SIGNAL_ABSENT", every_line(layout.TRAINER_LOG, lambda row: row["type"] == "train" and row.update(_STILL))),
+    Flaw(
+        "COMPLETIONS_CUT",
+        every_line(
+            layout.TRAINER_LOG, lambda row: row["type"] == "train" and row.update({"completions/clipped_ratio": 1.0})
+        ),
+    ),
+    Flaw("KL_MISSING", every_line(layout.TRAINER_LOG, lambda row: row.pop("kl", None))),
+    Flaw("RUN_INCOMPLETE", top(layout.MANIFEST, status="interrupted")),
+    Flaw("STEPS_DIFFER", deep(layout.MANIFEST, "configuration", "max_steps", value=800)),
+    Flaw("STATUS_DIFFERS", top(layout.MANIFEST, ended_at=None)),
+    Flaw("TRAINER_MEAN_DIFFERS", line(2, layout.TRAINER_LOG, reward=2.09)),
+    # Rollouts.
+    Flaw("EPISODE_HEADLESS", line(1, prompt=None, scenario=None)),
+    Flaw("EPISODE_UNENDED", lambda root: builder.drop_line(root, -1), also=("TRAINER_MEAN_DIFFERS",)),
+    Flaw("EPISODE_MIXED", line(3, difficulty="hard")),
+    Flaw("STEP_MISCOUNTED", lambda root: builder.drop_line(root, 5)),
+    Flaw(
+        "EPISODES_MISSING",
+        drop_lines(where=lambda entry: entry["episode_id"] == "step00001-prompt00-01"),
+        also=("TRAINER_MEAN_DIFFERS",),
+    ),
+    Flaw("FALLBACK_RULES", _fall_back(2)),
+    Flaw("FALLBACK_PRESENT", _fall_back(80)),
+    Flaw("ENVIRONMENT_BROKEN", _break_rollouts(12), also=("TRAINER_MEAN_DIFFERS",)),
+    Flaw("ENVIRONMENT_FAULTS", _break_rollouts(1), also=("TRAINER_MEAN_DIFFERS",)),
+    Flaw("EPISODES_UNFINISHED", every_line(layout.ROLLOUTS, _silence)),
+    Flaw("CALL_UNREAD", _open_block),
+    # Table.
+    Flaw("TABLE_UNREADABLE", _cut_table, "hashes"),
+    Flaw("TABLE_HEADER_DIFFERS", in_bytes(layout.METRICS_TABLE, b"reward", b"rewarded"), "hashes"),
+    Flaw("TABLE_ROW_DIFFERS", _edit_cell, "hashes"),
+    Flaw("TABLE_ROW_MISSING", _drop_row, "hashes"),
+    Flaw("TABLE_ROW_SURPLUS", _repeat_row, "hashes"),
+    # Plots.
+    Flaw("PLOT_UNREADABLE", file("plots/loss_curve.png", b"GIF89a"), "hashes"),
+    Flaw("PLOT_UNSIGNED", _unsign, "hashes"),
+    Flaw(
+        "PLOT_OUTDATED",
+        _exchange_picture,
+        "hashes",
+    ),
+    Flaw(
+        "PLOT_HASH_DIFFERS",
+        deep(layout.PLOT_DATA, "plots", 0, "data_sha256", value="0" * 64),
+        "hashes",
+        also=("PLOT_OUTDATED",),
+    ),
+    Flaw("PLOT_DATA_DIFFERS", line(2, layout.TRAINER_LOG, loss=0.9), "hashes"),
+    Flaw("PLOT_MISSING", gone("plots/grad_norm_curve.png"), "hashes"),
+    Flaw(
+        "PLOT_UNLISTED",
+        lambda root: write(root, "plots/more.png", (root / "plots/loss_curve.png").read_bytes()),
+        "hashes",
+    ),
+    # Adapter.
+    Flaw("WEIGHTS_MISSING", gone(layout.ADAPTER_WEIGHTS), "hashes", also=("ARTIFACT_MISSING",)),
+    Flaw(
+        "WEIGHTS_PICKLED",
+        lambda root: (root / layout.ADAPTER_WEIGHTS).rename(root / "adapters/adapter_model.bin") and None,
+        "hashes",
+        also=("ARTIFACT_MISSING", "WEIGHTS_MISSING"),
+    ),
+    Flaw(
+        "WEIGHTS_POINTER",
+        _header(b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 9\n"),
+        "hashes",
+        also=("ADAPTER_DIFFERS",),
+    ),
+    Flaw("WEIGHTS_UNREADABLE", _header(b"\x05\0\0\0\0\0\0\0[1,2]"), "hashes", also=("ADAPTER_DIFFERS",)),
+    Flaw("WEIGHTS_UNREADABLE", _header(b"\xff" * 30), "hashes", also=("ADAPTER_DIFFERS",), name="length"),
+    Flaw("WEIGHTS_NOT_FINITE", tensors(lambda values: [value.fill(np.nan) for value in values.values()] and None)),
+    Flaw("ADAPTER_ZERO", tensors(lambda values: {name: value * ("lora_A" in name) for name, value in values.items()})),
+    Flaw("ADAPTER_EMPTY", tensors(dict.clear), also=("ADAPTER_COUNT_DIFFERS",)),
+    Flaw("ADAPTER_RANK_DIFFERS", top(layout.ADAPTER_CONFIG, r=16)),
+    Flaw("ADAPTER_COUNT_DIFFERS", deep(layout.MANIFEST, "output_adapter", "parameters", value=1)),
+    Flaw("ADAPTER_DIFFERS", lambda root: rename_adapter(root, "0" * 64)),
+    Flaw(
+        "ADAPTER_UNCHANGED",
+        _keep_adapter,
+        also=("POLICY_ADAPTER_DIFFERS",),
+    ),
+    Flaw("ADAPTER_UNNAMED", top(layout.MANIFEST, output_adapter=None), also=("POLICY_ADAPTER_DIFFERS",)),
+    Flaw("TRAINABLE_NONE", top(layout.MANIFEST, trainable_parameters=0)),
+    # Privacy.
+    Flaw("SECRET_PRESENT", deep(layout.MANIFEST, "packages", "token", value="hf_" + "a" * 34)),
+    Flaw("HOME_PATH_PRESENT", deep(layout.MANIFEST, "configuration", "output_root", value="/home/someone/runs")),
+)
+
+
+def _easier(entry: dict[str, Any]) -> None:
+    entry["scenario"]["max_budget"] = 9_000
+
+
+def _other_action(entry: dict[str, Any]) -> None:
+    entry["steps"][1].update(tool="defer", action_type="defer", arguments={"rationale": "wait"})
+    entry["turns"][1]["raw_completion"] = builder.spell_call("defer", {"rationale": "wait"})
+
+
+def _unreadable_call(entry: dict[str, Any]) -> None:
+    entry["turns"][1]["raw_completion"] = "<tool_call><function=defer></function></tool_call>"
+
+
+def _never_ended(root: Path) -> None:
+    def silence(entry: dict[str, Any]) -> None:
+        entry["steps"], entry["turns"] = entry["steps"][:2], entry["turns"][:3]
+        entry["turns"][2]["raw_completion"] = "I stop here."
+        entry.update(ended_by="malformed_call", scores=None, final_score=0.0, submission_score=None)
+        entry.update(progress_score=None, total_reward=round(sum(step["reward"] for step in entry["steps"]), 4))
+
+    episode(2, silence)(root)
+
+
+def _pay_more(root: Path) -> None:
+    lines = read_lines(root)
+    paid = [entry for entry in lines if entry["ended_by"] is not None and entry["trainer_step"] == 0]
+    paid[0]["training_reward"] += 0.5
+    paid[1]["training_reward"] -= 0.5
+    write_lines(root, lines)
+
+
+def _word_otherwise(root: Path) -> None:
+    top(layout.MANIFEST, product_version="0.0.9")(root)
+    line(1, prompt="Play.")(root)
+
+
+def _empty(root: Path) -> None:
+    gone(layout.BEFORE, layout.AFTER, layout.ROLLOUTS, layout.METRICS_TABLE, layout.PLOT_DATA, layout.TRAINER_LOG)(root)
+    for picture in sorted((root / "plots").iterdir()):
+        picture.unlink()
+    gone(layout.SUMMARY)(root)
+
+
+REPLAY_FLAWS: tuple[Flaw, ...] = (
+    Flaw(
+        "BACKEND_UNLIKE",
+        deep(layout.MANIFEST, "backend", "property_table_sha256", value="0" * 64),
+        also=("BACKEND_DIFFERS",),
+    ),
+    Flaw("REPLAY_NOTHING", _empty, "hashes", also=("ARTIFACT_MISSING", "EVALUATION_MISSING")),
+    Flaw("REPLAY_SCENARIO_DIFFERS", episode(2, _easier), also=("BEFORE_AFTER_UNLIKE",)),
+    Flaw("REPLAY_STEP_DIFFERS", line(7, reward=0.5), name="reward of a line"),
+    Flaw("REPLAY_STEP_DIFFERS", episode(2, _other_action), name="action of an evaluation"),
+    Flaw("REPLAY_SCORE_DIFFERS", episode(2, lambda entry: entry["scores"].update(potency_score=0.5))),
+    Flaw("REPLAY_ENDING_DIFFERS", _never_ended),
+    Flaw("REPLAY_TEXT_DIFFERS", line(1, prompt="Play."), name="prompt"),
+    Flaw(
+        "REPLAY_TEXT_DIFFERS", episode(2, lambda entry: entry["steps"][1].update(response="Well done.")), name="answer"
+    ),
+    Flaw(
+        "REPLAY_TEXT_UNLIKE",
+        _word_otherwise,
+    ),
+    Flaw("REPLAY_CALL_DIFFERS", episode(2, lambda entry: entry["turns"][1].update(raw_completion="I say nothing."))),
+    Flaw("REPLAY_CALL_DIFFERS", line(2, raw_completion=None), name="no words"),
+    Flaw("REPLAY_CALL_UNREAD", episode(2, _unreadable_call)),
+    Flaw("REPLAY_REWARD_DIFFERS", _pay_more),
+)
