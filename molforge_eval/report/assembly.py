@@ -15,7 +15,15 @@ from molforge_eval.report.evidence import Evidence, LevelStatement, MissingPart,
 from molforge_eval.report.learning import put_curves
 from molforge_eval.report.number_book import NumberBook
 from molforge_eval.report.numerals import whole
-from molforge_eval.report.provenance import identify, list_artifacts, list_commands, list_settings, put_manifest
+from molforge_eval.report.provenance import (
+    identify,
+    list_artifacts,
+    list_commands,
+    list_packages,
+    list_settings,
+    put_manifest,
+)
+from molforge_eval.report.quoting import quote
 from molforge_eval.report.scores import Sides, put_scores, put_seeds
 from molforge_eval.report.sentinel import watch_reward
 from molforge_eval.report.transcripts import read_transcripts
@@ -25,7 +33,9 @@ from molforge_eval.verdict import Verdict
 
 DEFAULT_TITLE = "Did training raise the score?"
 MOST_FINDINGS = 60
-DIFFERENCES = "differences"
+LONGEST_REASON = 500
+LONGEST_KEY = 300
+DIFFERING = "episodes_differing"
 _CHECK_FILE = "molforge-eval verify"
 
 
@@ -74,7 +84,7 @@ def assemble_evidence(checked: Checked, *, title: str = DEFAULT_TITLE) -> Eviden
             outcome=statement.outcome,
             verdict=verdict,
             level=level,
-            differences=checked.result.counts.get(DIFFERENCES) if checked.replayed else None,
+            differences=checked.result.counts.get(DIFFERING) if checked.replayed else None,
             sentinel=sentinel,
             manifest=run.manifest,
             gaps=_gaps(book),
@@ -85,7 +95,7 @@ def assemble_evidence(checked: Checked, *, title: str = DEFAULT_TITLE) -> Eviden
         phases=phases,
         transcripts=() if sides is None else read_transcripts(book, sides),
         settings=list_settings(run.manifest),
-        packages=() if run.manifest is None else tuple(sorted(run.manifest.packages.items())),
+        packages=list_packages(run.manifest),
         findings=findings[:MOST_FINDINGS],
         omitted_findings=_omitted(checked.result),
         artifacts=list_artifacts(book, checked.files),
@@ -112,19 +122,20 @@ def _state_verdict(checked: Checked) -> VerdictStatement:
         )
     return VerdictStatement(
         outcome=verdict.outcome,
-        reasons=verdict.reasons,
+        reasons=tuple(quote(reason, LONGEST_REASON) for reason in verdict.reasons),
         before_against_floor=verdict.scale.before_against_floor,
         after_against_floor=verdict.scale.after_against_floor,
         has_interval=verdict.sampled.interval is not None,
         interval_reason=verdict.sampled.interval_reason,
         trained_on_official=None if run.manifest is None else run.manifest.configuration.canonical_share > 0,
         missing=missing,
-        differing=tuple(difference.text() for difference in verdict.differing),
+        differing=tuple(quote(difference.text(), LONGEST_KEY) for difference in verdict.differing),
     )
 
 
 def _put_checks(book: NumberBook, result: ValidationResult) -> None:
-    for name, count in sorted(result.counts.items()):
+    # The packet itself stands among the files, so their count would change with every build.
+    for name, count in sorted((key, count) for key, count in result.counts.items() if key != "files"):
         book.put(f"check.{name}", count, whole(count), (_CHECK_FILE, name))
     for severity in ("error", "warning", "info"):
         count = len([finding for finding in result.findings if finding.severity == severity])

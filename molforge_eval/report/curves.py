@@ -76,20 +76,23 @@ def curves_chart(curves: Sequence[NamedCurve], *, y_title: str, size: Size, zero
         .encode(x=_steps(longest), y=y, color=hues, detail=alt.Detail("segment:N"))
     )
     names = (
-        alt.Chart(alt.InlineData(values=_spread(ends, size.height)))
+        alt.Chart(
+            alt.InlineData(
+                values=_spread(ends, [row["value"] for row in rows if row["value"] is not None], size.height)
+            )
+        )
         .mark_text(align="left", dx=6, fontWeight=600)
         .encode(x=alt.X("step:Q"), y=alt.Y("place:Q"), text="curve:N", color=hues)
     )
     return alt.layer(lines, names).properties(width=size.width, height=size.height)
 
 
-def _spread(ends: list[dict[str, Any]], height: int) -> list[dict[str, Any]]:
+def _spread(ends: list[dict[str, Any]], drawn: Sequence[float], height: int) -> list[dict[str, Any]]:
     """Keep the names at the curves' ends apart by at least the height of a line."""
     if not ends:
         return []
     ordered = sorted(ends, key=lambda end: end["value"])
-    values = [end["value"] for end in ordered]
-    least = max(max(values) - min(*values, 0.0), 1e-9) * _LINE_PIXELS / height
+    least = max(max(drawn) - min(*drawn, 0.0), 1e-9) * _LINE_PIXELS / height
     placed: list[dict[str, Any]] = []
     for end in ordered:
         place = end["value"] if not placed else max(end["value"], placed[-1]["place"] + least)

@@ -154,11 +154,12 @@ def _texts(evidence: Evidence, rows: Sequence[tuple[str, str]], y: alt.Y, size: 
     for task, label in rows:
         before, after = (evidence.number(f"score.{task}.{arm}").value for arm in ("before", "after"))
         values.append({"row": label, "text": f"{decimal(before)} → {decimal(after)}"})
-    return (
+    chart: alt.Chart = (
         alt.Chart(alt.InlineData(values=values))
         .mark_text(align="left", fontWeight=600, color=colour("ink"))
         .encode(x=alt.value(size.width + 14), y=y, text="text:N")
     )
+    return chart
 
 
 def _wide() -> alt.Scale:

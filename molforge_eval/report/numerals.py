@@ -78,7 +78,7 @@ def percent(value: float | None, places: int = 0) -> str:
     >>> percent(0.125, 1).replace(THIN, " ")
     '12.5 %'
     """
-    return ABSENT if value is None else f"{100 * value:.{places}f}{THIN}%"
+    return ABSENT if value is None else f"{decimal(100 * value, places)}{THIN}%"
 
 
 def interval(low: float | None, high: float | None, places: int = 2, *, signed: bool = False) -> str:

@@ -13,11 +13,12 @@ from molforge_eval.records.manifest import RunManifest
 from molforge_eval.report.evidence import Artifact, Identity, Setting
 from molforge_eval.report.number_book import NumberBook
 from molforge_eval.report.numerals import duration, scientific, size, whole
-from molforge_eval.report.transcripts import cut
+from molforge_eval.report.quoting import quote
 from molforge_eval.run_directory import RunDirectory
 
 UNKNOWN = "unknown"
 LONGEST_SETTING = 120
+MOST_PACKAGES = 60
 _NO_MANIFEST = "run_manifest.json is missing or cannot be read"
 _NOT_RECORDED = "the manifest does not record it"
 
@@ -29,7 +30,7 @@ def identify(run: RunDirectory, root_sha256: str | None, title: str) -> Identity
         return Identity(
             title=title,
             run_id=UNKNOWN,
-            run_name=cut(run.name, LONGEST_SETTING),
+            run_name=quote(run.name, LONGEST_SETTING),
             run_format=run.format_version,
             status=UNKNOWN,
             status_reason=_NO_MANIFEST,
@@ -52,15 +53,15 @@ def identify(run: RunDirectory, root_sha256: str | None, title: str) -> Identity
     return Identity(
         title=title,
         run_id=manifest.run_id,
-        run_name=cut(manifest.run_name, LONGEST_SETTING),
+        run_name=quote(manifest.run_name, LONGEST_SETTING),
         run_format=run.format_version,
         status=manifest.status,
         status_reason=manifest.status_reason,
         date=f"{day.day} {day:%B %Y}",
-        model=cut(setting.base_model, LONGEST_SETTING),
-        adapter=None if setting.sft_adapter_path is None else cut(setting.sft_adapter_path, LONGEST_SETTING),
-        preset=cut(setting.preset, LONGEST_SETTING),
-        device=cut(setting.device, LONGEST_SETTING),
+        model=quote(setting.base_model, LONGEST_SETTING),
+        adapter=None if setting.sft_adapter_path is None else quote(setting.sft_adapter_path, LONGEST_SETTING),
+        preset=quote(setting.preset, LONGEST_SETTING),
+        device=quote(setting.device, LONGEST_SETTING),
         product_version=manifest.product_version,
         rules_version=manifest.rules_version,
         git_commit=manifest.git_commit,
@@ -105,6 +106,16 @@ def list_settings(manifest: RunManifest | None) -> tuple[Setting, ...]:
     return tuple(Setting(key=key, value=_spell(value), origin=origin) for key, value, origin in rows)
 
 
+def list_packages(manifest: RunManifest | None) -> tuple[tuple[str, str], ...]:
+    """List the packages that the run was made with, by name."""
+    if manifest is None:
+        return ()
+    return tuple(
+        (quote(name, LONGEST_SETTING), quote(version, LONGEST_SETTING))
+        for name, version in sorted(manifest.packages.items())[:MOST_PACKAGES]
+    )
+
+
 def list_artifacts(book: NumberBook, checksums: tuple[ArtifactChecksum, ...]) -> tuple[Artifact, ...]:
     """List the files of the run as they stand on disk, and put their count down."""
     total = 0
@@ -113,12 +124,15 @@ def list_artifacts(book: NumberBook, checksums: tuple[ArtifactChecksum, ...]) ->
     source = (layout.CHECKSUMS, "/files")
     book.put("artifacts.count", len(checksums), whole(len(checksums)), source)
     book.put("artifacts.bytes", total, size(total), source)
-    return tuple(Artifact(path=entry.path, size=size(entry.size), sha256=entry.sha256) for entry in checksums)
+    return tuple(
+        Artifact(path=quote(entry.path, LONGEST_SETTING), size=size(entry.size), sha256=entry.sha256)
+        for entry in checksums
+    )
 
 
 def list_commands(run: RunDirectory) -> tuple[tuple[str, str], ...]:
     """List the commands that check this run and make it again; the words before them are the templates'."""
-    here = shlex.quote(run.name)
+    here = shlex.quote(quote(run.name, LONGEST_SETTING))
     commands = [
         ("validate", f"molforge-eval validate {here}"),
         ("verify", f"molforge-eval verify {here}"),
@@ -127,7 +141,7 @@ def list_commands(run: RunDirectory) -> tuple[tuple[str, str], ...]:
     manifest = run.manifest
     if manifest is not None:
         setting = manifest.configuration
-        preset = shlex.quote(cut(setting.preset, LONGEST_SETTING))
+        preset = shlex.quote(quote(setting.preset, LONGEST_SETTING))
         commands.append(("train", f"molforge-train grpo --preset {preset} --seed {setting.seed}"))
     return tuple(commands)
 
@@ -139,4 +153,4 @@ def _spell(value: Any) -> str:
         return "yes" if value else "no"
     if isinstance(value, float):
         return scientific(value)
-    return whole(value) if isinstance(value, int) else cut(str(value), LONGEST_SETTING)
+    return whole(value) if isinstance(value, int) else quote(str(value), LONGEST_SETTING)

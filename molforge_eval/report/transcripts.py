@@ -16,6 +16,7 @@ from molforge_eval.records.evaluation import EpisodeRecord, Evaluation, PartName
 from molforge_eval.report.evidence import Drawing, Transcript, TranscriptStep
 from molforge_eval.report.number_book import NumberBook
 from molforge_eval.report.numerals import decimal, whole
+from molforge_eval.report.quoting import quote
 from molforge_eval.report.scores import Sides, task_label
 
 Key = Literal["before", "after", "best", "worst"]
@@ -31,34 +32,27 @@ def read_transcripts(book: NumberBook, sides: Sides) -> tuple[Transcript, ...]:
     """Choose the episodes to read and put their scores down.
 
     The pair is the task and seed of the deciding part whose change is the median one, so that it shows the run and not
-    its luck; best and worst are those of the evaluation after training, the first of equals.
+    its luck; best and worst are those of the evaluation after training (before it, when that is all there is), the
+    first of equals.
     """
     part = sides.plan.decision.part
     chosen: list[tuple[Key, Evaluation, int]] = []
     pair = _median_pair(sides, part)
     if pair is not None and sides.before is not None and sides.after is not None:
         chosen += [("before", sides.before, pair[0]), ("after", sides.after, pair[1])]
-    if sides.after is not None:
-        scored = sorted(
-            (episode.final_score, number)
-            for number, episode in enumerate(sides.after.episodes)
-            if episode.part == part and episode.final_score is not None
-        )
-        if scored:
-            best = min(number for score, number in scored if score == scored[-1][0])
-            shown = pair[1] if pair is not None else None
-            extremes: list[tuple[Key, int]] = [("best", best), ("worst", scored[0][1])]
-            chosen += [(key, sides.after, number) for key, number in extremes if number != shown]
+    last = sides.before if sides.after is None else sides.after
+    if last is not None:
+        shown = None if pair is None else pair[1]
+        chosen += [(key, last, number) for key, number in _extremes(last, part) if number != shown]
     return tuple(_transcript(book, key, evaluation, number, sides) for key, evaluation, number in chosen)
 
 
-def cut(text: str, most: int) -> str:
-    """Cut a text and say how long it was.
-
-    >>> cut("abcdef", 4), cut("abc", 4)
-    ('abcd… (6 characters)', 'abc')
-    """
-    return text if len(text) <= most else f"{text[:most]}… ({len(text)} characters)"
+def _extremes(evaluation: Evaluation, part: PartName) -> list[tuple[Key, int]]:
+    scored = sorted((score, number) for _, (number, score) in _numbered(evaluation, part))
+    if not scored:
+        return []
+    best = min(number for score, number in scored if score == scored[-1][0])
+    return [("best", best)] if len(scored) == 1 else [("best", best), ("worst", scored[0][1])]
 
 
 def _median_pair(sides: Sides, part: PartName) -> tuple[int, int] | None:
@@ -122,14 +116,14 @@ def _steps(episode: EpisodeRecord) -> Iterator[TranscriptStep]:
         yield TranscriptStep(
             step=step.step,
             turn=step.turn,
-            tool=cut(step.tool, LONGEST_VALUE),
+            tool=quote(step.tool, LONGEST_VALUE),
             arguments=tuple(_arguments(step.arguments)),
             status=step.status,
             error_code=step.error_code,
             vetoes=step.vetoes,
             reward=decimal(step.reward, signed=True),
             budget=whole(step.remaining_budget),
-            answer=cut(" · ".join(step.response.splitlines()), LONGEST_ANSWER),
+            answer=quote(" · ".join(step.response.splitlines()), LONGEST_ANSWER),
             drawing=Drawing(code=step.molecule, changed=_changed_slot(step)) if moved else None,
         )
         molecule = step.molecule
@@ -138,7 +132,7 @@ def _steps(episode: EpisodeRecord) -> Iterator[TranscriptStep]:
 def _arguments(arguments: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for name, value in arguments.items():
         text = value if isinstance(value, str) else orjson.dumps(value, default=str).decode()
-        yield cut(name, LONGEST_VALUE), cut(text, LONGEST_VALUE)
+        yield quote(name, LONGEST_VALUE), quote(text, LONGEST_VALUE)
 
 
 def _changed_slot(step: StepRecord) -> Slot | None:
@@ -149,4 +143,4 @@ def _changed_slot(step: StepRecord) -> Slot | None:
 def _closing(episode: EpisodeRecord) -> str | None:
     if episode.ended_by not in {"no_call", "malformed_call", "length_limit"} or not episode.turns:
         return None
-    return cut(episode.turns[-1].raw_completion, LONGEST_CLOSING)
+    return quote(episode.turns[-1].raw_completion, LONGEST_CLOSING)

@@ -18,8 +18,8 @@ from molforge_eval.report.drawings import draw_molecule
 from molforge_eval.report.evidence import Evidence
 from molforge_eval.report.number_book import Source
 from molforge_eval.report.numerals import percent, short_hash
+from molforge_eval.report.quoting import quote
 from molforge_eval.report.render import Svg
-from molforge_eval.report.transcripts import cut
 from molforge_eval.shipped import template_folder
 
 Item = TypeVar("Item")
@@ -89,7 +89,7 @@ def open_templates(folder: Path | None = None) -> Environment:
         lstrip_blocks=True,
     )
     environment.filters.update(
-        cut=cut,
+        quote=quote,
         drawn=drawn,
         halves=halves,
         model_name=model_name,

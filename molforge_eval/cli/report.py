@@ -1,0 +1,140 @@
+"""`molforge-report`: make the packet that a judge reads."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import click
+
+from molforge_env.command_line import report_error
+from molforge_env.command_line import run as run_command
+from molforge_env.errors import EXIT_SOUND
+
+if TYPE_CHECKING:
+    from molforge_eval.report.build import Packet
+
+_STAGES = {
+    "read": "reading the run",
+    "check": "checking it, episode by episode",
+    "judge": "judging before and after",
+    "draw": "drawing the charts",
+    "page": "writing the page",
+    "paper": "printing the paper",
+    "pack": "packing the archive",
+}
+Hooks = tuple[Callable[[Any], None] | None, Callable[[int, int], None] | None]
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="molforge-evidence", message="%(prog)s %(version)s")
+def cli() -> None:
+    """Make the packet of a run: one HTML page, one PDF, and the evidence behind both."""
+
+
+@cli.command(short_help="Check a run and write its packet.")
+@click.argument("run_dir", type=click.Path(path_type=Path), metavar="RUN")
+@click.option(
+    "--out", type=click.Path(file_okay=False, path_type=Path), help="Folder to write to; the run's own when absent."
+)
+@click.option("--html/--no-html", default=True, show_default=True, help="Write judge_packet.html.")
+@click.option("--pdf/--no-pdf", default=True, show_default=True, help="Write judge_packet.pdf.")
+@click.option("--title", help="Title of the packet.")
+@click.option(
+    "--verify-level",
+    type=click.Choice(["E2", "E3"]),
+    default="E3",
+    show_default=True,
+    help="E3 plays every episode again; E2 checks the files only.",
+)
+@click.option("--paper", type=click.Choice(["A4", "letter"]), default="A4", show_default=True, help="Sheet of the PDF.")
+@click.option(
+    "--templates",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="Folder whose templates stand for the shipped ones of the same name.",
+)
+@click.option("--pack/--no-pack", default=True, show_default=True, help="Make the archive beside the run again.")
+@click.option("--open", "is_opened", is_flag=True, help="Open the page in the browser.")
+@click.option("--json", "as_json", is_flag=True, help="Print the paths, the verdict and the level as JSON.")
+@click.option("--quiet", is_flag=True, help="Print errors only.")
+def build(run_dir: Path, *, out: Path | None, quiet: bool, **given: Any) -> int:
+    """Check a run directory or archive, judge it by its plan, and write evidence.json, judge_packet.html and .pdf.
+
+    \b
+    The packet of a run, into the run:
+      molforge-report build runs/demo
+    Of a stranger's archive, into a folder of its own:
+      molforge-report build submission.zip --out packet
+
+    Findings are shown in the packet and do not fail the build: exit code 0 when the packet was written. 2 wrong usage,
+    or a PDF that could not be made (the page stands), 3 a run that cannot be read.
+    """
+    from molforge_eval.report.build import PacketOptions, build_packet
+
+    title: dict[str, Any] = {} if given["title"] is None else {"title": given["title"][:200]}
+    options = PacketOptions(
+        html=given["html"],
+        pdf=given["pdf"],
+        replay=given["verify_level"] == "E3",
+        paper_size=given["paper"],
+        pack=given["pack"],
+        templates=given["templates"],
+        **title,
+    )
+    with _progress(quiet=quiet) as (on_stage, on_episodes):
+        packet = build_packet(run_dir, out=out, options=options, on_stage=on_stage, on_episodes=on_episodes)
+    if not quiet:
+        click.echo(_as_json(packet) if given["as_json"] else _as_text(packet), nl=False)
+    if given["is_opened"] and packet.html is not None:
+        click.launch(packet.html.resolve().as_uri())
+    return EXIT_SOUND if packet.paper_fault is None else report_error(packet.paper_fault)
+
+
+def _as_text(packet: Packet) -> str:
+    evidence = packet.evidence
+    errors, warnings = (evidence.number(f"findings.{severity}").text for severity in ("error", "warning"))
+    lines = [
+        f"verdict   {evidence.verdict.outcome}",
+        f"level     {evidence.level.level or 'none'} ({evidence.level.reason})",
+        f"findings  {errors} of severity error, {warnings} of severity warning",
+    ]
+    lines += [f"{name:<9} {path}" for name, path in _paths(packet).items() if path is not None]
+    return "\n".join(lines) + "\n"
+
+
+def _as_json(packet: Packet) -> str:
+    from molforge_eval.canonical import file_bytes
+
+    paths = {name: None if path is None else str(path) for name, path in _paths(packet).items()}
+    head = {"verdict": packet.evidence.verdict.outcome, "level": packet.evidence.level.level}
+    return file_bytes({**head, **paths}).decode()
+
+
+def _paths(packet: Packet) -> dict[Literal["evidence", "html", "pdf", "archive"], Path | None]:
+    return {"evidence": packet.evidence_file, "html": packet.html, "pdf": packet.pdf, "archive": packet.archive}
+
+
+@contextmanager
+def _progress(*, quiet: bool) -> Iterator[Hooks]:
+    """Show the stage, and a bar while episodes are played, on standard error; nothing when that is no terminal."""
+    if quiet or not sys.stderr.isatty():
+        yield None, None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn
+
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("starting", total=None)
+        yield (
+            lambda stage: bar.update(task, description=_STAGES[stage], total=None, completed=0),
+            lambda done, total: bar.update(task, completed=done, total=total),
+        )
+
+
+def main() -> None:
+    """Run the program."""
+    run_command(cli)

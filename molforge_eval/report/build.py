@@ -1,0 +1,219 @@
+"""Build the packet of a run: check it, judge it, assemble the evidence, write page and paper.
+
+Each file is written whole or not at all. The page is written before the paper is tried, so that whatever becomes of the
+paper, the page stands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from html import escape
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from pydantic import Field
+
+from molforge_env.errors import MolForgeError, UsageError
+from molforge_env.frozen import FrozenModel
+from molforge_eval import layout
+from molforge_eval.archive import pack_run
+from molforge_eval.canonical import file_bytes
+from molforge_eval.ladder import ladder
+from molforge_eval.records.common import utc_text
+from molforge_eval.records.identity import ArtifactChecksum
+from molforge_eval.replay import verify_loaded
+from molforge_eval.report.assembly import DEFAULT_TITLE, Checked, assemble_evidence
+from molforge_eval.report.evidence import Evidence
+from molforge_eval.report.figures import draw_figures
+from molforge_eval.report.page import render_page
+from molforge_eval.report.paper import UNDATED, Enclosure, PaperLimits, PaperSize, render_paper
+from molforge_eval.run_directory import RunDirectory, load
+from molforge_eval.sealing import checksum_of, root_of, write_whole
+from molforge_eval.validate import validate_loaded
+from molforge_eval.verdict import decide
+
+ENCLOSED = {
+    layout.MANIFEST: "What was asked for, on what, and what came out",
+    layout.PLAN: "What was to be played and how it is judged",
+    layout.BEFORE: "Every evaluation episode before training",
+    layout.AFTER: "Every evaluation episode after training",
+    layout.CHECKSUMS: "Hashes of the records",
+}
+"""Records that travel inside the PDF, and what each is."""
+
+Stage = Literal["read", "check", "judge", "draw", "page", "paper", "pack"]
+OnStage = Callable[[Stage], None]
+OnEpisodes = Callable[[int, int], None]
+
+
+class PacketOptions(FrozenModel):
+    """What a packet is to be."""
+
+    title: str = Field(default=DEFAULT_TITLE, min_length=1, max_length=200)
+    html: bool = True
+    pdf: bool = True
+    replay: bool = True
+    """Play every episode again, for level E3; otherwise the level is at most E2."""
+    paper_size: PaperSize = "A4"
+    paper_limits: PaperLimits = PaperLimits()
+    pack: bool = True
+    """Make the archive beside the run again, with the packet in it."""
+    templates: Path | None = None
+    """A folder whose templates stand for shipped ones of the same name."""
+
+
+class Packet(NamedTuple):
+    """What was written."""
+
+    evidence: Evidence
+    evidence_file: Path
+    html: Path | None
+    pdf: Path | None
+    archive: Path | None
+    paper_fault: MolForgeError | None
+    """Why there is no PDF although one was asked for."""
+
+    def _repr_html_(self) -> str:
+        """Show the verdict and where the files are, in a notebook."""
+        files = [path for path in (self.html, self.pdf, self.evidence_file) if path is not None]
+        items = "".join(f"<li><code>{escape(str(path))}</code></li>" for path in files)
+        outcome = escape(self.evidence.verdict.outcome)
+        level = escape(self.evidence.level.level or "no level")
+        return f"<p><strong>{outcome}</strong>, evidence level {level}</p><ul>{items}</ul>"
+
+
+def build_packet(
+    run_dir: Path,
+    *,
+    out: Path | None = None,
+    options: PacketOptions | None = None,
+    on_stage: OnStage | None = None,
+    on_episodes: OnEpisodes | None = None,
+) -> Packet:
+    """Build the packet of a run and write it.
+
+    Args:
+        run_dir: A run directory or a zip archive of one.
+        out: Folder to write to; the run directory itself when absent.
+        options: What the packet is to be.
+        on_stage: Called when a stage begins.
+        on_episodes: Called with episodes played again and episodes in all.
+
+    Returns:
+        The evidence and the files. A PDF that could not be made is named in `paper_fault`; nothing is written half.
+
+    Raises:
+        UnreadableError: The path is absent or holds nothing of a run.
+        UsageError: Nothing is to be written, or there is no folder to write to.
+    """
+    options = PacketOptions() if options is None else options
+    tell = on_stage or (lambda _stage: None)
+    folder = _folder_for(run_dir, out)
+    tell("read")
+    run = load(run_dir)
+    tell("check")
+    checked = _check(run, options, on_episodes, tell)
+    evidence = assemble_evidence(checked, title=options.title)
+    tell("draw")
+    figures = draw_figures(evidence) if options.html or options.pdf else {}
+    evidence_bytes = file_bytes(evidence)
+    write_whole(folder / layout.EVIDENCE, evidence_bytes)
+    html = pdf = fault = None
+    if options.html:
+        tell("page")
+        html = folder / layout.PACKET_HTML
+        write_whole(html, render_page(evidence, figures, templates=options.templates))
+    if options.pdf:
+        tell("paper")
+        try:
+            data = render_paper(
+                evidence,
+                figures,
+                (Enclosure(layout.EVIDENCE, "Every number of this packet", evidence_bytes), *_enclosures(run)),
+                created=_date(run),
+                size=options.paper_size,
+                limits=options.paper_limits,
+                templates=options.templates,
+            )
+            pdf = folder / layout.PACKET_PDF
+            write_whole(pdf, data)
+        except MolForgeError as error:
+            pdf, fault = None, error
+            # An older paper would speak of another state of the run.
+            (folder / layout.PACKET_PDF).unlink(missing_ok=True)
+    archive = None
+    if options.pack and run_dir.is_dir() and folder == run_dir:
+        tell("pack")
+        archive = run_dir.resolve().with_name(f"{run_dir.resolve().name}.zip")
+        pack_run(run_dir, archive)
+    return Packet(evidence, folder / layout.EVIDENCE, html, pdf, archive, fault)
+
+
+def _folder_for(run_dir: Path, out: Path | None) -> Path:
+    if out is not None:
+        try:
+            out.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise UsageError(
+                f"the folder {out} cannot be made: {error.strerror}",
+                where="--out",
+                mend="Name a folder that you may write.",
+            ) from error
+        return out
+    if run_dir.is_file():
+        raise UsageError(
+            f"{run_dir.name} is an archive, and a packet is not written into one",
+            where=str(run_dir),
+            mend="Say where to write it: --out FOLDER.",
+        )
+    return run_dir
+
+
+def _check(run: RunDirectory, options: PacketOptions, on_episodes: OnEpisodes | None, tell: OnStage) -> Checked:
+    is_replayed = options.replay and run.format_version == 1
+    result = verify_loaded(run, on_progress=on_episodes) if is_replayed else validate_loaded(run)
+    tell("judge")
+    files = _hash_records(run)
+    rungs = ladder()
+    verdict = None
+    if run.plan is not None:
+        verdict = decide(run.before, run.after, run.plan, result.findings, ladder=rungs)
+    return Checked(
+        run=run,
+        files=files,
+        root_sha256=root_of(files) if files else None,
+        result=result,
+        replayed=is_replayed,
+        verdict=verdict,
+        ladder=rungs,
+    )
+
+
+def _hash_records(run: RunDirectory) -> tuple[ArtifactChecksum, ...]:
+    entries = []
+    for path in sorted(run.files.sizes):
+        if layout.is_record(path):
+            try:
+                entries.append(checksum_of(run.files, path))
+            except OSError:
+                # Validation has named it; a file that cannot be read has no hash to print.
+                continue
+    return tuple(entries)
+
+
+def _enclosures(run: RunDirectory) -> tuple[Enclosure, ...]:
+    found = []
+    for path, words in ENCLOSED.items():
+        try:
+            data = run.files.read(path, at_most=run.limits.file_bytes) if path in run.files else None
+        except OSError:
+            continue
+        if data is not None:
+            found.append(Enclosure(path, words, data))
+    return tuple(found)
+
+
+def _date(run: RunDirectory) -> str:
+    if run.manifest is None:
+        return UNDATED
+    return utc_text(run.manifest.ended_at or run.manifest.started_at)
