@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -146,3 +147,20 @@ print("imported", sorted({"molforge_eval.cli.check", "molforge_eval.play", "pyda
 def test_a_command_that_is_not_there_is_wrong_usage(capsys: pytest.CaptureFixture[str]) -> None:
     assert run_to_code(cli, ["conclude"]) == 2
     assert "No such command 'conclude'" in capsys.readouterr().err
+
+
+def test_two_processes_with_other_hash_seeds_play_the_same_episodes(tmp_path: Path) -> None:
+    files = []
+    for hash_seed in ("1", "2"):
+        out = tmp_path / f"{hash_seed}.json"
+        program = "from molforge_eval.cli.evaluate import main; main()"
+        arguments = ["run", "--policy", "scripted:random_valid", "--seeds", "2", "--quiet", "--out", str(out)]
+        environment = {**os.environ, "PYTHONHASHSEED": hash_seed}
+        subprocess.run([sys.executable, "-c", program, *arguments], cwd=ROOT, env=environment, check=True)
+        files.append(Evaluation.model_validate_json(out.read_bytes()))
+    facts = [
+        [episode.model_dump(exclude={"wall_time_seconds", "seal"}) for episode in evaluation.episodes]
+        for evaluation in files
+    ]
+
+    assert facts[0] == facts[1]
