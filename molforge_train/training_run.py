@@ -94,23 +94,30 @@ def train(resolved: Resolved, *, quiet: bool, say: Say) -> FinishedRun:
     settings = resolved.configuration.model_copy(update={"device": place.device, "dtype": place.dtype})
     for line in opening_lines(settings, place.accelerator):
         say(line)
-    policy = load_policy(settings, place)
+    try:
+        policy = load_policy(settings, place)
+    except (MemoryError, RuntimeError) as error:
+        if not _is_out_of_memory(error):
+            raise
+        raise RunFailedError(
+            "out of memory while the model was loaded; nothing was written",
+            where=f"configuration key base_model, {settings.base_model}",
+            mend="Use a smaller base model, or a device with more memory.",
+        ) from None
     started_at = read_clock()
     run_id = run_id_of(settings, started_at)
     plan = evaluation_plan(settings, run_id)
     folder = run_folder(settings)
+    manifest = first_manifest(
+        Resolved(settings, resolved.sources),
+        place,
+        run_id=run_id,
+        started_at=started_at,
+        plan_sha256=plan_digest(plan),
+    )
     (folder / "logs").mkdir(parents=True)
     write_whole(folder / layout.PLAN, file_bytes(plan))
-    record = RunRecord(
-        folder,
-        first_manifest(
-            Resolved(settings, resolved.sources),
-            place,
-            run_id=run_id,
-            started_at=started_at,
-            plan_sha256=plan_digest(plan),
-        ),
-    )
+    record = RunRecord(folder, manifest)
     base = Path(shipped_path(settings.base_model))
     adapter = settings.sft_adapter_path
     record.update(
@@ -121,10 +128,9 @@ def train(resolved: Resolved, *, quiet: bool, say: Say) -> FinishedRun:
     )
     with listening() as stop:
         failure = _carry_out(Stage(settings, folder, record, plan, policy, stop, quiet, say))
+    gc.collect()
     record.update(ended_at=read_clock())
-    archive = finish_run(folder)
-    if failure is not None:
-        raise failure
+    archive = _finish(folder, failure)
     drive = settings.drive_output_dir
     copy = None if drive is None else copy_run(folder, archive, Path(drive).expanduser())
     return FinishedRun(folder, archive, copy, record.manifest)
@@ -244,6 +250,19 @@ def _checkpoint_folder(stage: Stage) -> Iterator[Path]:
         yield Path(scratch)
 
 
+def _finish(folder: Path, failure: MolForgeError | None) -> Path:
+    try:
+        archive = finish_run(folder)
+    except Exception as error:
+        # A full disk or memory has broken the run already: what broke it is told, not what followed.
+        if failure is None:
+            raise
+        raise failure from error
+    if failure is not None:
+        raise failure
+    return archive
+
+
 def _interrupted(stage: Stage) -> RunInterruptedError:
     done, planned = stage.record.manifest.steps_completed, stage.configuration.max_steps
     reason = f"{stage.stop.signal_name or 'interrupt'} after step {done} of {planned}"
@@ -260,7 +279,8 @@ def _failure(text: str, stage: Stage, error: Exception) -> RunFailedError:
     if _is_out_of_memory(error):
         mend = "Lower MAX_COMPLETION_LENGTH or RL_BATCH_SIZE, and raise RL_GRAD_ACCUM by as much."
     failure = RunFailedError(text, where=scrubbed(str(stage.folder)), mend=mend)
-    failure.__cause__ = error
+    # The cause holds every frame and with it the memory that sealing needs now.
+    failure.__cause__ = None if _is_out_of_memory(error) else error
     return failure
 
 

@@ -27,7 +27,7 @@ from molforge_train.cli import cli
 from molforge_train.config import resolve, shipped_path
 from molforge_train.preflight import check
 from molforge_train.recording import read_clock
-from molforge_train.training_run import FinishedRun, RunInterruptedError, train
+from molforge_train.training_run import FinishedRun, RunFailedError, RunInterruptedError, train
 
 SMALL = {
     "num_generations": "2",
@@ -254,6 +254,33 @@ def test_an_interrupt_outside_training_takes_effect_at_once(tmp_path: Path) -> N
 
     assert manifest.status == "interrupted"
     assert (tmp_path / "small" / layout.CHECKSUMS).is_file()
+
+
+@pytest.mark.parametrize(
+    ("error", "reason", "mend"),
+    [
+        (
+            RuntimeError("DefaultCPUAllocator: can't allocate memory"),
+            "out of memory after step 0 of 3",
+            "RL_BATCH_SIZE",
+        ),
+        (ValueError("the sky fell"), "ValueError: the sky fell", "MOLFORGE_TRACEBACK"),
+    ],
+)
+def test_a_run_that_breaks_is_sealed_as_failed_with_its_reason(tmp_path: Path, error, reason, mend) -> None:
+    def say(line: str) -> None:
+        if line.startswith("before training"):
+            raise error
+
+    with pytest.raises(RunFailedError) as failed:
+        run_small(tmp_path, say)
+    run = load(tmp_path / "small")
+
+    assert failed.value.what == reason
+    assert mend in failed.value.mend
+    assert (run.manifest.status, run.manifest.status_reason) == ("failed", reason)
+    assert run.checksums is not None
+    assert (tmp_path / "small.zip").is_file()
 
 
 def test_an_adapter_of_another_model_is_refused_before_anything_is_written(tmp_path: Path) -> None:
