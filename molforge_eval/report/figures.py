@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from molforge_eval.report.render import Chart
 
 HERO = Size(470, 0)
-WIDE = Size(590, 190)
-HALF = Size(250, 120)
+WIDE = Size(590, 165)
+HALF = Size(250, 108)
 
 
 class Single(NamedTuple):
@@ -52,12 +52,12 @@ GROUPS = {
     "sentinel": Group(
         "mean of a step's episodes",
         (("training reward", "reward", "training_reward"), ("strict score", "after", "strict_score")),
-        Size(500, 140),
+        Size(500, 125),
     ),
     "governance": Group(
         "share",
         (("vetoed", "caution", "vetoed"), ("invalid", "before", "invalid"), ("unfinished", "ink", "unfinished")),
-        Size(200, 120),
+        Size(200, 108),
     ),
 }
 
