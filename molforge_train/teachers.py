@@ -75,14 +75,6 @@ _SINGLE_ASSAYS: dict[str, ToolName] = {
 }
 _WHOLE_PANEL: ToolName = "run_md_simulation"
 _PANEL_CHANCE = 0.5
-_CHEAP: tuple[ToolName, ...] = ("evaluate_properties", "search_literature", "evaluate_novelty")
-_TEMPTING: tuple[tuple[Slot, str], ...] = (
-    ("hinge", "quinazoline"),
-    ("solvent_tail", "piperazine"),
-    ("back_pocket", "methoxy"),
-    ("warhead", "vinyl_sulfonamide"),
-    ("hinge", "fluorophenyl"),
-)
 
 
 def edit(slot: Slot, fragment: str) -> Call:
@@ -93,6 +85,17 @@ def edit(slot: Slot, fragment: str) -> Call:
 def assay(tool: ToolName) -> Call:
     """Write the call that buys an assay."""
     return Call("run_assay", {"tool_name": tool})
+
+
+_HABIT = (
+    assay("evaluate_properties"),
+    edit("hinge", "fluorophenyl"),
+    assay("search_literature"),
+    edit("solvent_tail", "piperazine"),
+    assay("evaluate_novelty"),
+    Call("submit"),
+)
+_SLIP_CHANCE = 0.1
 
 
 def play_random(notebook: Notebook, rng: Random) -> Call:
@@ -132,14 +135,17 @@ def play_expert(notebook: Notebook, rng: Random) -> Call:
 
 
 def play_habit(notebook: Notebook, rng: Random) -> Call:
-    """Play a plausible bad habit: change what looks promising, buy what is cheap, submit before the evidence is in."""
-    if notebook.step == 0 or rng.random() < 0.45:
-        options = [(slot, name) for slot, name in _TEMPTING if notebook.molecule.fragment_in(slot) != name]
-        return edit(*rng.choice(options))
-    cheap = [tool for tool in _CHEAP if notebook.can_pay(tool)]
-    if cheap and rng.random() < 0.6:
-        return assay(rng.choice(cheap))
-    return Call("submit")
+    """Play a bad habit: buy what is cheap, change what looks promising, submit before the evidence is in."""
+    if rng.random() < _SLIP_CHANCE:
+        return play_random(notebook, rng)
+    place = notebook.step % len(_HABIT)
+    return next(call for call in (*_HABIT[place:], *_HABIT) if not _changes_nothing(notebook, call))
+
+
+def _changes_nothing(notebook: Notebook, call: Call) -> bool:
+    if call.tool == "edit":
+        return call.arguments["fragment"] in notebook.molecule.fragments
+    return call.tool == "run_assay" and not notebook.can_pay(_TOOL_OF[call.arguments["tool_name"]])
 
 
 TEACHERS: dict[TeacherName, Teacher] = {"expert": play_expert, "habit": play_habit, "random": play_random}
