@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
+import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -138,3 +140,18 @@ def test_missing_packages_are_named_with_the_command_that_installs_them() -> Non
         check_packages(("json", "no_such_package"))
 
     assert 'pip install "molforge-evidence[train]"' in refusal.value.mend
+
+
+def test_a_refusal_comes_before_torch_is_loaded() -> None:
+    words = ["grpo", "--preset", "tiny-cpu", "--num-generations", "5"]
+    program = (
+        "import sys\n"
+        "from molforge_env.command_line import run_to_code\n"
+        "from molforge_train.cli import cli\n"
+        f"code = run_to_code(cli, {words})\n"
+        "print(code, sorted({'torch', 'transformers', 'trl'} & set(sys.modules)))\n"
+    )
+    told = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
+
+    assert told.stdout.strip() == "2 []"
+    assert "cannot hold whole groups of 5" in told.stderr
