@@ -13,6 +13,7 @@ import unicodedata
 import zipfile
 import zlib
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path, PurePosixPath
 from typing import IO, NamedTuple
 
@@ -124,7 +125,9 @@ def _unpack_members(
         written, fault = _write_member(archive, member, target, room, limits)
         room -= written
         if fault is not None:
-            target.unlink(missing_ok=True)
+            # It may stand for a folder, or under a file: then there is nothing of it to remove.
+            with suppress(OSError):
+                target.unlink()
             findings.append(finding(fault[0], fault[1], file=member.filename))
             if room <= 0:
                 return
