@@ -11,7 +11,7 @@ import weakref
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Literal, TypeVar
 
 import polars as pl
 from pydantic import ValidationError
@@ -27,7 +27,7 @@ from molforge_eval.limits import DEFAULT_LIMITS, Limits
 from molforge_eval.log_tables import fits, read_rollouts, read_trainer_log
 from molforge_eval.records import Checksums, Evaluation, EvaluationPlan, PlotTable, RunManifest, RunSummary
 from molforge_eval.run_files import RunFiles, list_run
-from molforge_eval.strict_json import pointer_of, read_file_value
+from molforge_eval.strict_json import UNUSABLE, Parsed, pointer_of, read_file_value
 
 Record = TypeVar("Record", bound=FrozenModel)
 
@@ -124,21 +124,21 @@ def _load_folder(path: Path, root: Path, ledger: Ledger, limits: Limits) -> RunD
     )
 
 
-def read_json(files: RunFiles, path: str, ledger: Ledger, limits: Limits) -> Any:
-    """Read a file of one JSON text; `None` when there is no value, with the faults in the ledger."""
+def read_json(files: RunFiles, path: str, ledger: Ledger, limits: Limits) -> Parsed:
+    """Read a file of one JSON text; what is wrong with it goes to the ledger."""
     try:
         data = files.read(path, at_most=limits.file_bytes)
     except OSError as error:
         ledger.add(finding("FILE_UNREADABLE", f"the file cannot be read: {error.strerror or error}", file=path))
-        return None
+        return UNUSABLE
     if data is None:
         what = f"the file has {files.sizes[path]} bytes, the limit is {limits.file_bytes}"
         ledger.add(finding("FILE_TOO_LARGE", what, file=path))
-        return None
+        return UNUSABLE
     parsed = read_file_value(data, limits)
     for fault in parsed.faults:
         ledger.add(finding(fault.code, fault.what, file=path, pointer=fault.pointer))
-    return parsed.value if parsed.usable else None
+    return parsed
 
 
 def _read_record(
@@ -146,11 +146,11 @@ def _read_record(
 ) -> Record | None:
     if path not in files:
         return None
-    value = read_json(files, path, ledger, limits)
-    if value is None or not fits(value, shape, path, None, ledger):
+    parsed = read_json(files, path, ledger, limits)
+    if not parsed.usable or not fits(parsed.value, shape, path, None, ledger):
         return None
     try:
-        return model.model_validate(value)
+        return model.model_validate(parsed.value)
     except ValidationError as error:
         for detail in error.errors(include_url=False):
             what = f"value {seen(detail['input'])}: {detail['msg']}"
@@ -164,7 +164,7 @@ def _format_version(files: RunFiles, limits: Limits) -> Literal[0, 1]:
         return 1
     silent = Ledger()
     for path in (layout.MANIFEST, layout.SUMMARY, *layout.EVALUATIONS):
-        value = read_json(files, path, silent, limits) if path in files else None
+        value = read_json(files, path, silent, limits).value if path in files else None
         if isinstance(value, Mapping) and "format_version" in value:
             return 1
     for path in layout.LOGS:

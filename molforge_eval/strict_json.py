@@ -41,6 +41,10 @@ class Parsed(NamedTuple):
     usable: bool
 
 
+UNUSABLE = Parsed(None, (), usable=False)
+"""What is read of a text that could not be had."""
+
+
 def read_value(data: bytes, limits: Limits) -> Parsed:
     """Read one JSON text.
 

@@ -36,10 +36,11 @@ def _check_config(run: RunDirectory) -> Generator[Finding, None, int | None]:
     if path not in run.files:
         return None
     ledger = Ledger(run.limits.findings_a_code)
-    value = read_json(run.files, path, ledger, run.limits)
+    parsed = read_json(run.files, path, ledger, run.limits)
     yield from ledger.findings()
-    if value is None:
+    if not parsed.usable:
         return None
+    value = parsed.value
     shape = shape_of("adapter_config")
     if not shape.fits(value):
         for misfit in shape.explain(value):

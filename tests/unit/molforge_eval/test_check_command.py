@@ -1,0 +1,141 @@
+"""`molforge-eval validate`, `verify` and `explain` as a user and a CI job meet them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import orjson
+import pytest
+from evidence_builder import edit_line, write
+
+from molforge_env.command_line import run_to_code
+from molforge_eval import layout
+from molforge_eval.catalogue import codes
+from molforge_eval.checks.shape import shape_of
+from molforge_eval.cli.evaluate import cli
+
+
+def contents(folder: Path) -> dict[Path, bytes]:
+    return {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def run(*arguments: str | Path) -> int:
+    return run_to_code(cli, [str(argument) for argument in arguments])
+
+
+def test_a_sound_run_leaves_with_0_and_says_the_level(built_run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("validate", built_run) == 0
+    out = capsys.readouterr().out
+
+    assert "level E2: `molforge-eval verify` plays the episodes again" in out
+    assert "findings: none" in out
+
+
+def test_verify_reaches_e3_and_counts_what_was_played(built_run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("verify", built_run, "--workers", "1") == 0
+    out = capsys.readouterr().out
+
+    assert "42 episodes replayed" in out
+    assert "level E3" in out
+
+
+def test_findings_are_grouped_by_code_and_the_rest_of_a_group_is_counted(
+    run_copy: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for number in range(1, 8):
+        edit_line(run_copy, number, layout.ROLLOUTS, chain="0" * 64)
+    assert run("validate", run_copy) == 1
+    short = capsys.readouterr().out
+    run("validate", run_copy, "--all")
+    whole = capsys.readouterr().out
+
+    assert "error CHAIN_BROKEN (" in short
+    assert "more like this (--all)" in short
+    assert short.count("where: logs/") < whole.count("where: logs/")
+    assert "more like this" not in whole
+    assert "    mend:  Copy the log again from where the run was made." in short
+
+
+def test_a_warning_fails_only_when_strict(run_copy: Path) -> None:
+    write(run_copy, "notes.txt", b"hello")
+
+    assert run("validate", run_copy, "--quiet") == 0
+    assert run("validate", run_copy, "--quiet", "--strict") == 1
+
+
+@pytest.mark.parametrize(("level", "code"), [("E0", 0), ("E1", 1), ("E2", 1)])
+def test_less_than_the_required_level_fails(tmp_path: Path, level: str, code: int) -> None:
+    write(tmp_path, layout.MANIFEST, b'{"run_name": "old"}')
+
+    assert run("validate", tmp_path, "--quiet") == 0
+    assert run("validate", tmp_path, "--quiet", "--require", level) == code
+
+
+def test_json_output_fits_its_schema(run_copy: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    edit_line(run_copy, 3, chain="0" * 64)
+    assert run("validate", run_copy, "--format", "json") == 1
+    value = orjson.loads(capsys.readouterr().out)
+
+    assert list(shape_of("validation_result").explain(value)) == []
+    assert value["findings"][0]["where"]["file"]
+
+
+def test_several_runs_give_a_list_and_one_that_is_unreadable_hides_no_other(
+    built_run: Path, run_copy: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("validate", built_run, tmp_path / "absent", run_copy, "--format", "json") == 3
+    told = capsys.readouterr()
+
+    assert len(orjson.loads(told.out)) == 2
+    assert told.err.splitlines()[0].endswith("absent does not exist")
+    assert [line[:9] for line in told.err.splitlines()[1:]] == ["  where: ", "  mend:  "]
+
+
+def test_a_hostile_name_or_text_moves_no_cursor(run_copy: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write(run_copy, "\x1b[2Jstray", b"")
+    edit_line(run_copy, 3, done="\x1b]0;owned\x07 \u202e")
+    run("validate", run_copy)
+    out = capsys.readouterr().out
+
+    assert "\x1b" not in out
+    assert "\x07" not in out
+    assert "\u202e" not in out
+    assert "u001b[2Jstray" in out
+
+
+def test_a_code_page_of_windows_on_standard_output_breaks_nothing(run_copy: Path) -> None:
+    write(run_copy, "étrange→", b"")
+    environment = {**os.environ, "PYTHONIOENCODING": "cp1252"}
+    command = [sys.executable, "-c", "from molforge_eval.cli.evaluate import main; main()", "validate", str(run_copy)]
+    done = subprocess.run(command, env=environment, capture_output=True, check=False)
+
+    assert done.returncode == 0
+    assert b"Error" not in done.stderr
+
+
+def test_explain_prints_rule_reason_example_and_mend(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("explain", "chain_broken") == 0
+    entry = codes()["CHAIN_BROKEN"]
+    out = capsys.readouterr().out
+
+    assert all(text in out for text in (entry.meaning, entry.rule, entry.reason, entry.example, entry.mend))
+
+
+def test_explain_without_a_code_lists_all_and_an_unknown_one_is_wrong_usage(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert run("explain") == 0
+    assert len(capsys.readouterr().out.splitlines()) == len(codes())
+    assert run("explain", "NO_SUCH") == 2
+    assert capsys.readouterr().err.startswith("finding code 'NO_SUCH' is not in the table\n")
+
+
+def test_a_validation_writes_nothing_into_the_run(run_copy: Path, tmp_path: Path) -> None:
+    untouched = shutil.copytree(run_copy, tmp_path / "untouched")
+    run("verify", run_copy, "--workers", "1", "--quiet")
+
+    assert contents(run_copy) == contents(untouched)
