@@ -78,6 +78,8 @@ def host_arguments(configuration: Configuration, checkpoints: Path) -> dict[str,
         # The host's own limit is that of the whole completion; a turn is bounded here.
         "generation_kwargs": {"max_new_tokens": configuration.max_new_tokens},
         "seed": configuration.seed,
+        # The rows stand in the order in which they are to be played.
+        "shuffle_dataset": False,
         "logging_steps": configuration.logging_steps,
         # The filter would replace a loss that is not finite by a mean.
         "logging_nan_inf_filter": False,

@@ -6,6 +6,7 @@ seed. Every row has its own seed, drawn from the run's; a run that goes round th
 
 from __future__ import annotations
 
+from random import Random
 from typing import Any
 
 from molforge_env.interface import prompt_text
@@ -17,23 +18,29 @@ SEED_LIMIT = 2**31
 
 
 def prompt_rows(configuration: Configuration) -> list[dict[str, Any]]:
-    """Make the rows, official scenarios and variants interleaved by `canonical_share`, tasks in turn."""
+    """Make the rows in the order in which they are played.
+
+    Tasks take turns, so that a batch of three prompts holds each once. Of each task the `canonical_share` is the
+    official scenario and the rest are variants, in random order.
+    """
     rng = stream(configuration.seed, "training", "rows")
     content = prompt_text(configuration.observation_length)
-    counts = {"official": 0, "randomized": 0}
-    rows = []
-    for place in range(configuration.dataset_size):
-        share = configuration.canonical_share
-        suite = "official" if int((place + 1) * share) > int(place * share) else "randomized"
-        scenario_id = SCENARIO_IDS[counts[suite] % len(SCENARIO_IDS)]
-        counts[suite] += 1
-        rows.append(
-            {
-                "prompt": [{"role": "user", "content": content}],
-                "suite": suite,
-                "scenario_id": scenario_id,
-                "seed": rng.randrange(SEED_LIMIT),
-                "reward_mode": configuration.reward_mode,
-            }
-        )
-    return rows
+    tasks = [SCENARIO_IDS[place % len(SCENARIO_IDS)] for place in range(configuration.dataset_size)]
+    suites = {task: _suites(tasks.count(task), configuration.canonical_share, rng) for task in SCENARIO_IDS}
+    return [
+        {
+            "prompt": [{"role": "user", "content": content}],
+            "suite": suites[task].pop(),
+            "scenario_id": task,
+            "seed": rng.randrange(SEED_LIMIT),
+            "reward_mode": configuration.reward_mode,
+        }
+        for task in tasks
+    ]
+
+
+def _suites(count: int, share: float, rng: Random) -> list[str]:
+    official = round(count * share)
+    names = ["official"] * official + ["randomized"] * (count - official)
+    rng.shuffle(names)
+    return names
