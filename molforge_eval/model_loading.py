@@ -6,6 +6,7 @@ would play as if untrained. No pickle is loaded and no code of a model is run.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -45,12 +46,13 @@ def load_model(spec: PolicySpec, loading: Loading) -> Loaded:
     adapter = None if spec.adapter is None else read_adapter(_find_folder(spec.adapter, "adapter"))
     base_sha256 = base_model_digest(base)
     device = _device(loading.device)
-    with _silent_bars():
+    with _silent_host():
         tokenizer, model = _read_base(base, _dtype(loading.dtype, device))
     if loading.dtype == "auto" and device == "cpu" and model.num_parameters() <= SMALL_MODEL:
         model = model.double()
     if adapter is not None:
-        model = merge_adapter(model, adapter)
+        with _silent_host():
+            model = merge_adapter(model, adapter)
     model = model.to(device).eval()
     return Loaded(
         model=model,
@@ -94,13 +96,16 @@ def _read_base(base: Path, dtype: Any) -> tuple[Any, Any]:
 
 
 @contextmanager
-def _silent_bars() -> Iterator[None]:
+def _silent_host() -> Iterator[None]:
+    """Keep the libraries' bars, and what they say to each other of names that will change, from the user."""
     from transformers.utils import logging as host_logging
 
     shown = host_logging.is_progress_bar_enabled()
     host_logging.disable_progress_bar()
     try:
-        yield
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FutureWarning)
+            yield
     finally:
         if shown:
             host_logging.enable_progress_bar()
