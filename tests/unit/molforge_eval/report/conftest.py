@@ -1,0 +1,110 @@
+"""Evidence of every kind of run, made without a file being written."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from molforge_eval.catalogue import finding
+from molforge_eval.findings import Finding
+from molforge_eval.ladder import ladder
+from molforge_eval.records.evaluation import Evaluation, EvaluationPlan
+from molforge_eval.report.assembly import Checked, assemble_evidence
+from molforge_eval.report.evidence import Evidence
+from molforge_eval.run_directory import RunDirectory, load
+from molforge_eval.sealing import compute_checksums
+from molforge_eval.validation_result import ValidationResult
+from molforge_eval.verdict import decide
+
+CASES = ("improved", "no change shown", "regressed", "inconclusive", "incomplete", "withheld", "copies", "no plan")
+Check = Callable[..., Checked]
+
+
+@pytest.fixture(scope="session")
+def loaded_run(built_run: Path) -> RunDirectory:
+    return load(built_run)
+
+
+@pytest.fixture(scope="session")
+def check(loaded_run: RunDirectory) -> Check:
+    """Put evaluations of one's own into the built run and judge them."""
+    sealed = compute_checksums(loaded_run.files, "run-0123456789ab")
+
+    def make(
+        before: Evaluation | None,
+        after: Evaluation | None,
+        plan: EvaluationPlan | None,
+        findings: tuple[Finding, ...] = (),
+        level: str = "E3",
+    ) -> Checked:
+        run = dataclasses.replace(loaded_run, before=before, after=after, plan=plan)
+        counts = {
+            "evaluation_episodes": 54,
+            "training_episodes": 24,
+            "episodes_replayed": 78,
+            "steps_replayed": 400,
+            "episodes_differing": 0,
+        }
+        result = ValidationResult(
+            run="run",
+            run_id="run-0123456789ab",
+            run_format=1,
+            level=level,
+            level_reason="level E4 needs the model itself to play again",
+            root_sha256=sealed.root_sha256,
+            counts=counts,
+            findings=findings,
+            omitted={},
+        )
+        verdict = None if plan is None else decide(before, after, plan, findings, ladder=ladder())
+        return Checked(run, sealed.files, sealed.root_sha256, result, level == "E3", verdict, ladder())
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def evidence_of(
+    check: Check,
+    plan: EvaluationPlan,
+    random_evaluation: Evaluation,
+    heuristic_evaluation: Evaluation,
+    rescored: Callable[..., Evaluation],
+) -> Callable[[str], Evidence]:
+    """Assemble the evidence of one of `CASES`."""
+
+    def scored(shift: float, spread: float) -> Evaluation:
+        scores = {
+            (part.name, task, seed): min(1.0, max(0.0, 0.5 + shift + spread * ((seed * 5 + place) % 7 - 3) / 3))
+            for part in plan.parts
+            for place, task in enumerate(part.tasks)
+            for seed in part.seeds
+        }
+        return rescored(random_evaluation, scores)
+
+    base = scored(0.0, 0.02)
+
+    def make(case: str) -> Evidence:
+        error = (finding("SCORE_DIFFERS", "final_score is 0.9, the episode gives 0.1", file="eval_after_training.json"),)
+        cases = {
+            "improved": lambda: check(base, scored(0.3, 0.05), plan),
+            "no change shown": lambda: check(base, scored(0.0, 0.03), plan),
+            "regressed": lambda: check(base, scored(-0.3, 0.05), plan),
+            "inconclusive": lambda: check(base, scored(0.02, 0.4), plan),
+            "incomplete": lambda: check(base, None, plan),
+            "withheld": lambda: check(base, scored(0.3, 0.05), plan, error, "E1"),
+            "copies": lambda: check(heuristic_evaluation, heuristic_evaluation, plan),
+            "no plan": lambda: check(None, None, None, (), "E0"),
+        }
+        return assemble_evidence(cases[case]())
+
+    made: dict[str, Evidence] = {}
+
+    def remembered(case: str) -> Evidence:
+        if case not in made:
+            made[case] = make(case)
+        return made[case]
+
+    return remembered

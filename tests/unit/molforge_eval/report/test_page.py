@@ -1,0 +1,146 @@
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from html.parser import HTMLParser
+
+import pytest
+
+from molforge_eval.report.figures import draw_figures
+from molforge_eval.report.page import paint_by_role, render_page
+from molforge_eval.report.theme import colour
+
+CASES = ("improved", "no change shown", "regressed", "inconclusive", "incomplete", "withheld", "copies", "no plan")
+
+
+class Words(HTMLParser):
+    """The text inside elements of one class."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self.name, self.depth, self.text = name, 0, ""
+
+    def handle_starttag(self, tag, attrs) -> None:
+        if self.depth or self.name in (dict(attrs).get("class") or "").split():
+            self.depth += tag not in {"img", "br", "meta", "path", "circle"}
+
+    def handle_endtag(self, tag) -> None:
+        self.depth -= bool(self.depth) and tag not in {"path", "circle"}
+
+    def handle_data(self, data) -> None:
+        if self.depth:
+            self.text += data
+
+
+class Addresses(HTMLParser):
+    """Every attribute that a browser might load or follow."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[str] = []
+
+    def handle_starttag(self, _tag, attrs) -> None:
+        loading = {"src", "srcset", "href", "xlink:href", "action", "formaction", "data", "poster", "background", "ping"}
+        self.found += [value or "" for name, value in attrs if name in loading]
+
+
+def words(page: str, name: str) -> str:
+    reader = Words(name)
+    reader.feed(page)
+    return " ".join(reader.text.split())
+
+
+@pytest.fixture(scope="module")
+def page_of(evidence_of):
+    made: dict[str, str] = {}
+
+    def make(case: str) -> str:
+        if case not in made:
+            evidence = evidence_of(case)
+            made[case] = render_page(evidence, draw_figures(evidence)).decode()
+        return made[case]
+
+    return make
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_verdict_reads_right(page_of, case, snapshot) -> None:
+    assert words(page_of(case), "verdict") == snapshot
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_tiles_read_right(page_of, case, snapshot) -> None:
+    assert words(page_of(case), "tiles") == snapshot
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_claims_read_right(page_of, case, snapshot) -> None:
+    assert words(page_of(case), "claims") == snapshot
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_every_link_leads_somewhere_inside_and_every_id_stands_once(page_of, case) -> None:
+    page = page_of(case)
+    ids = re.findall(r'\bid="([^"]+)"', page)
+    links = set(re.findall(r'href="([^"]+)"', page))
+
+    assert len(ids) == len(set(ids))
+    assert {link[1:] for link in links} <= set(ids)
+    assert all(link.startswith("#") for link in links)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_page_names_no_address_outside(page_of, case) -> None:
+    reader = Addresses()
+    reader.feed(page_of(case))
+    in_style = re.findall(r"url\(([^)]{1,30})", page_of(case))
+
+    assert {found for found in reader.found if not found.startswith("#")} == set()
+    assert {found for found in in_style if not found.startswith(("data:font/woff2;base64,", "#"))} == set()
+    assert "@import" not in page_of(case)
+
+
+def test_the_policy_names_the_hashes_of_its_style_and_its_script(page_of) -> None:
+    page = page_of("improved")
+    policy = re.search(r'Content-Security-Policy" content="([^"]+)"', page)[1].replace("&#39;", "'")
+    for tag, directive in (("style", "style-src"), ("script", "script-src")):
+        inside = re.search(rf"<{tag}>(.*?)</{tag}>", page, re.DOTALL)[1]
+        found = base64.b64encode(hashlib.sha256(inside.encode()).digest()).decode()
+
+        assert f"{directive} 'sha256-{found}'" in policy
+    assert policy.startswith("default-src 'none'")
+    assert "unsafe" not in policy
+
+
+def test_every_picture_tells_its_numbers_in_words(page_of, evidence_of) -> None:
+    page = page_of("improved")
+    titles = re.findall(r'<svg class="(?:chart|molecule)[^>]*><title>(.*?)</title>', page)
+    evidence = evidence_of("improved")
+
+    assert len(titles) == page.count('<svg class="chart') + page.count('<svg class="molecule')
+    assert all(len(title) > 20 for title in titles)
+    assert f"before {evidence.number('score.mean.before').text}" in titles[0]
+
+
+def test_every_printed_number_leads_to_how_it_is_made(page_of, evidence_of) -> None:
+    page = page_of("improved")
+
+    assert {f"n-{number.id}" for number in evidence_of("improved").numbers} <= set(re.findall(r'id="([^"]+)"', page))
+    assert page.count('class="n" href="#n-score.mean.difference"') >= 3
+
+
+def test_the_same_evidence_gives_the_same_bytes(evidence_of) -> None:
+    evidence = evidence_of("improved")
+    figures = draw_figures(evidence)
+
+    assert render_page(evidence, figures) == render_page(evidence, draw_figures(evidence))
+
+
+def test_the_colours_of_a_chart_become_those_of_the_page() -> None:
+    assert paint_by_role(f'<path fill="{colour("after")}"/>') == '<path fill="var(--after)"/>'
+    assert paint_by_role('<path fill="#123456"/>') == '<path fill="#123456"/>'
+
+
+def test_the_page_of_a_small_run_is_small(page_of) -> None:
+    assert len(page_of("improved").encode()) < 2_500_000

@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from molforge_eval.report.figures import draw_figures
+from molforge_eval.report.render import renumbered
+from molforge_eval.report.theme import palettes
+
+
+@pytest.fixture(scope="module")
+def figures(evidence_of):
+    return draw_figures(evidence_of("improved"))
+
+
+def test_ids_of_one_chart_carry_its_name_and_start_at_nought() -> None:
+    svg = renumbered(
+        '<svg width="10" height="4" viewBox="0 0 10 4"><clipPath id="clip17"/><g clip-path="url(#clip17)"/></svg>\n', "a"
+    )
+
+    assert svg.body == '<clipPath id="a-0"/><g clip-path="url(#a-0)"/>'
+    assert (svg.width, svg.height) == (10.0, 4.0)
+
+
+def test_a_text_that_is_no_picture_is_refused() -> None:
+    with pytest.raises(ValueError, match="not one SVG element"):
+        renumbered("<p>no</p>", "a")
+
+
+def test_no_two_charts_share_an_id(figures) -> None:
+    ids = [found for svg in figures.values() for found in re.findall(r'\bid="([^"]+)"', svg.body)]
+
+    assert len(ids) == len(set(ids))
+
+
+def test_a_chart_has_no_style_attribute_script_or_address(figures) -> None:
+    for svg in figures.values():
+        assert not re.search(r"style=|<script|<image|<foreignObject|(?<!xmlns:)href=\"(?!#)|https?://(?!www\.w3)", svg.body)
+
+
+def test_every_colour_of_a_chart_is_one_of_the_palette(figures) -> None:
+    known = set(palettes()["light"].values())
+    used = {hue for svg in figures.values() for hue in re.findall(r'"(#[0-9a-fA-F]{3,8})"', svg.body)}
+
+    assert used <= known
+
+
+def test_every_text_of_a_chart_is_set_in_the_shipped_face(figures) -> None:
+    faces = {face for svg in figures.values() for face in re.findall(r'font-family="([^"]+)"', svg.body)}
+
+    assert faces == {"Inter"}
+
+
+def test_an_evaluation_that_is_missing_has_no_mark(evidence_of) -> None:
+    with_both, without = (draw_figures(evidence_of(case))["hero"].body for case in ("improved", "incomplete"))
+
+    assert palettes()["light"]["after"] in with_both
+    assert palettes()["light"]["after"] not in re.sub(r'stroke-opacity="0?\.13"[^>]*', "", without)
+    assert "after" not in without
+
+
+def test_a_run_without_anything_draws_what_it_has(evidence_of) -> None:
+    assert "hero" not in draw_figures(evidence_of("no plan"))
+    assert "reward" in draw_figures(evidence_of("no plan"))
