@@ -37,6 +37,8 @@ SMALL = {
     "dataset_size": "4",
     "eval_seeds": "1",
     "max_completion_length": "240",
+    # So much that three steps show in what is played.
+    "learning_rate": "0.02",
 }
 SFT_ADAPTER = Path(shipped_path("molforge_train/models/tiny/sft_adapter"))
 
