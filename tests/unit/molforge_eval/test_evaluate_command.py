@@ -13,6 +13,7 @@ from molforge_env.command_line import run_to_code
 from molforge_env.tools import ToolSession
 from molforge_eval.canonical import file_bytes
 from molforge_eval.cli.evaluate import cli
+from molforge_eval.ladder import ladder
 from molforge_eval.plan import standard_plan
 from molforge_eval.records.evaluation import Evaluation
 
@@ -120,6 +121,7 @@ def test_episodes_that_broke_leave_with_exit_code_one(
     def gone(*_: Any) -> Any:
         raise ConnectionError("gone")
 
+    ladder()  # measured on a sound laboratory
     # The embedded laboratory does not fail by itself; a remote one may.
     monkeypatch.setattr(ToolSession, "call", gone)
     assert _run("--policy", "scripted:heuristic", "--seeds", "1") == 1
