@@ -34,6 +34,7 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 def models() -> Mapping[str, type[BaseModel]]:
     """List the model behind each schema, by the schema's name."""
+    from molforge_eval.report.evidence import Evidence
     from molforge_eval.validation_result import ValidationResult
 
     return {
@@ -43,6 +44,7 @@ def models() -> Mapping[str, type[BaseModel]]:
         "checksums": Checksums,
         "eval_plan": EvaluationPlan,
         "evaluation": Evaluation,
+        "evidence": Evidence,
         "metrics_row": MetricsRow,
         "plot_data": PlotTable,
         "plot_text": PlotText,

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
+from molforge_eval import layout
 from molforge_eval.catalogue import LEVELS, Level, entry_of, finding
 from molforge_eval.checks import (
     adapters,
@@ -15,6 +16,7 @@ from molforge_eval.checks import (
     evaluations,
     identity,
     numbers,
+    packet,
     plots,
     presence,
     privacy,
@@ -46,6 +48,7 @@ CHECKS: Mapping[str, Check] = {
     "tables": tables.check,
     "plots": plots.check,
     "adapters": adapters.check,
+    "packet": packet.check,
     "privacy": privacy.check,
 }
 _SEVERITIES = ("error", "warning", "info")
@@ -188,7 +191,7 @@ def count_evidence(run: RunDirectory) -> dict[str, int]:
     """Count what a run holds and a validation looks at."""
     evaluated = sum(len(evaluation.episodes) for _, evaluation in run.evaluations())
     return {
-        "files": len(run.files.sizes),
+        "records": sum(layout.is_record(path) for path in run.files.sizes),
         "rollout_lines": len(run.rollouts),
         "training_episodes": run.rollouts["episode_id"].n_unique(),
         "trainer_rows": len(run.trainer_log),

@@ -19,6 +19,7 @@ from safetensors.numpy import load_file, save_file
 from molforge_eval import layout
 from molforge_eval.canonical import digest, file_bytes, line_bytes, sha256_hex
 from molforge_eval.limits import DEFAULT_LIMITS, Limits
+from molforge_eval.report.build import PacketOptions, build_packet
 from molforge_eval.sealing import seal_run
 
 Seal = Literal["nothing", "hashes", "all"]
@@ -330,6 +331,11 @@ def _keep_adapter(root: Path) -> None:
     deep(layout.MANIFEST, "input_adapter", "sha256", value=output)(root)
 
 
+def _pack_then_change(root: Path) -> None:
+    build_packet(root, options=PacketOptions(html=False, pdf=False, replay=False, pack=False))
+    deep(layout.MANIFEST, "training_seconds", value=99.0)(root)
+
+
 def _unsign(root: Path) -> None:
     path = root / "plots/loss_curve.png"
     path.write_bytes(builder.with_text(path.read_bytes(), "molforge:run_id", "run 0123456789ab"))
@@ -546,6 +552,10 @@ FLAWS: tuple[Flaw, ...] = (
     ),
     Flaw("ADAPTER_UNNAMED", top(layout.MANIFEST, output_adapter=None), also=("POLICY_ADAPTER_DIFFERS",)),
     Flaw("TRAINABLE_NONE", top(layout.MANIFEST, trainable_parameters=0)),
+    # Packet.
+    Flaw("PACKET_OUTDATED", _pack_then_change),
+    Flaw("PACKET_UNFIT", file(layout.EVIDENCE, b'{"claims": []}'), "nothing"),
+    Flaw("PACKET_UNFIT", file(layout.EVIDENCE, b"<html>"), "nothing", name="no JSON"),
     # Privacy.
     Flaw("SECRET_PRESENT", deep(layout.MANIFEST, "packages", "token", value="hf_" + "a" * 34)),
     Flaw("HOME_PATH_PRESENT", deep(layout.MANIFEST, "configuration", "output_root", value="/home/someone/runs")),

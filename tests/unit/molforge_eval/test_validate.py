@@ -89,7 +89,7 @@ def test_a_flood_of_findings_is_counted_beyond_the_limit(run_copy: Path) -> None
 
 def test_what_was_looked_at_is_counted(built_run: Path) -> None:
     assert validate(built_run).counts == {
-        "files": 18,
+        "records": 17,
         "rollout_lines": len(read_lines(built_run)),
         "training_episodes": 24,
         "trainer_rows": 5,
