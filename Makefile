@@ -41,8 +41,9 @@ soak: $(STAMP)  ## Look for drift and leaks over a long run.
 schemas: $(STAMP)  ## Write the JSON Schemas from the models.
 	$(BIN)/python -m molforge_eval.schema_files
 
-docs: $(STAMP)  ## Print docs/cli.md; run every example in README, docs and docstrings.
+docs: $(STAMP)  ## Print docs/cli.md and docs/findings.md; run every example in README, docs and docstrings.
 	$(BIN)/python -m tools.cli_reference > docs/cli.md.new && mv docs/cli.md.new docs/cli.md
+	$(BIN)/python -m tools.findings_reference > docs/findings.md.new && mv docs/findings.md.new docs/findings.md
 	$(BIN)/python -m pytest -p no:randomly tests/test_docs.py
 
 golden: $(STAMP)  ## Write the golden outputs again; read the difference before you commit it.
