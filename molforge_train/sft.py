@@ -7,6 +7,7 @@ model is one of them.
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -77,40 +78,43 @@ def train_adapter(
                 report({"stage": "sft", "step": int(state.global_step), **kept})
 
     rows = [{"messages": item.chat(), "tools": tools_of(item)} for item in conversations]
-    trainer = SFTTrainer(
-        model=model,
-        args=SFTConfig(
-            output_dir=str(scratch),
-            max_steps=recipe.steps,
-            per_device_train_batch_size=recipe.batch_size,
-            learning_rate=recipe.learning_rate,
-            lr_scheduler_type="cosine",
-            warmup_steps=recipe.warmup_steps,
-            max_length=recipe.max_length,
-            assistant_only_loss=True,
-            logging_steps=1,
-            save_strategy="no",
-            report_to="none",
-            seed=seed,
-            data_seed=seed,
-            bf16=False,
-            gradient_checkpointing=False,
-            disable_tqdm=True,
-            use_cpu=True,
-        ),
-        train_dataset=Dataset.from_list(rows),
-        processing_class=tokenizer,
-        peft_config=LoraConfig(
-            r=recipe.rank,
-            lora_alpha=recipe.alpha,
-            lora_dropout=recipe.dropout,
-            target_modules=recipe.target_modules,
-            task_type="CAUSAL_LM",
-        ),
-        callbacks=[ReportLogs()],
-    )
-    trainer.remove_callback(PrinterCallback)
-    trainer.train()
+    with warnings.catch_warnings():
+        # TRL passes settings by names that transformers is about to drop.
+        warnings.simplefilter("ignore", FutureWarning)
+        trainer = SFTTrainer(
+            model=model,
+            args=SFTConfig(
+                output_dir=str(scratch),
+                max_steps=recipe.steps,
+                per_device_train_batch_size=recipe.batch_size,
+                learning_rate=recipe.learning_rate,
+                lr_scheduler_type="cosine",
+                warmup_steps=recipe.warmup_steps,
+                max_length=recipe.max_length,
+                assistant_only_loss=True,
+                logging_steps=1,
+                save_strategy="no",
+                report_to="none",
+                seed=seed,
+                data_seed=seed,
+                bf16=False,
+                gradient_checkpointing=False,
+                disable_tqdm=True,
+                use_cpu=True,
+            ),
+            train_dataset=Dataset.from_list(rows),
+            processing_class=tokenizer,
+            peft_config=LoraConfig(
+                r=recipe.rank,
+                lora_alpha=recipe.alpha,
+                lora_dropout=recipe.dropout,
+                target_modules=recipe.target_modules,
+                task_type="CAUSAL_LM",
+            ),
+            callbacks=[ReportLogs()],
+        )
+        trainer.remove_callback(PrinterCallback)
+        trainer.train()
     return trainer.model
 
 
