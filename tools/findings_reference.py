@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from itertools import groupby
 
 from molforge_eval.catalogue import CodeEntry, codes
+from molforge_eval.limits import DEFAULT_LIMITS
 
 HEAD = """\
 # Findings
@@ -29,6 +30,14 @@ An `error` fails the run and denies its evidence level; a `warning` is shown in 
 | R8 | One bad file gives findings, never a traceback, and hides no finding in another file. |
 """
 
+LIMITS_HEAD = """\
+## Limits
+
+What a stranger's file may ask for. `--limit NAME=NUMBER` of `validate` and `verify` changes one.
+
+| name | default |
+|---|---|"""
+
 LEVEL_HEADS = {
     "E0": "E0: the files are readable and safe",
     "E1": "E1: every artifact fits its schema",
@@ -40,6 +49,9 @@ LEVEL_HEADS = {
 def page() -> Iterator[str]:
     """Yield the lines of the page, codes by level and then by name."""
     yield HEAD
+    yield LIMITS_HEAD
+    yield from (f"| `{name}` | {value:,} |" for name, value in DEFAULT_LIMITS)
+    yield ""
     ordered = sorted(codes().values(), key=lambda entry: (entry.level, entry.code))
     for level, entries in groupby(ordered, key=lambda entry: entry.level):
         yield f"## {LEVEL_HEADS[level]}\n"

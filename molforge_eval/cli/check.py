@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from molforge_env.command_line import report_error
-from molforge_env.errors import EXIT_FINDINGS, EXIT_SOUND, EXIT_UNREADABLE, UnreadableError
+from molforge_env.errors import EXIT_FINDINGS, EXIT_SOUND, EXIT_UNREADABLE, UnreadableError, UsageError
 
 if TYPE_CHECKING:
+    from molforge_eval.limits import Limits
     from molforge_eval.validation_result import ValidationResult
 
 _RUNS = click.argument("runs", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="RUN...")
@@ -28,6 +29,13 @@ _OPTIONS = (
         help="json is the shape of schemas/validation_result.schema.json; a list for several runs.",
     ),
     click.option("--all", "show_all", is_flag=True, help="Show every finding, not the first three of a code."),
+    click.option(
+        "limits",
+        "--limit",
+        multiple=True,
+        metavar="NAME=NUMBER",
+        help="Change a bound on reading, such as line_bytes=10000000; docs/findings.md lists them.",
+    ),
     click.option("--quiet", is_flag=True, help="Print errors only; the exit code says the rest."),
 )
 
@@ -68,9 +76,9 @@ def verify(runs: tuple[Path, ...], *, workers: int | None, quiet: bool, **given:
     """
     from molforge_eval.replay import verify as verify_run
 
-    def look(run: Path) -> ValidationResult:
+    def look(run: Path, bounds: Limits) -> ValidationResult:
         with _progress(run.name, quiet=quiet) as on_progress:
-            return verify_run(run, workers=workers, on_progress=on_progress)
+            return verify_run(run, workers=workers, limits=bounds, on_progress=on_progress)
 
     return _answer(runs, look, require="E3", quiet=quiet, **given)
 
@@ -96,22 +104,24 @@ def explain(code: str | None) -> None:
 
 def _answer(
     runs: tuple[Path, ...],
-    look: Callable[[Path], ValidationResult],
+    look: Callable[[Path, Limits], ValidationResult],
     *,
     require: str | None,
     strict: bool,
     voice: str,
     show_all: bool,
+    limits: tuple[str, ...],
     quiet: bool,
 ) -> int:
     """Look at each run, print what was found, and give the exit code; one that cannot be read hides no other."""
     from molforge_eval.voices import machine, text
 
+    bounds = _read_limits(limits)
     results: list[ValidationResult] = []
     code = EXIT_SOUND
     for run in runs:
         try:
-            result = look(run)
+            result = look(run, bounds)
         except UnreadableError as error:
             report_error(error)
             code = EXIT_UNREADABLE
@@ -124,6 +134,23 @@ def _answer(
     if voice == "json" and results and not quiet:
         click.echo(machine.render(results), nl=False)
     return code
+
+
+def _read_limits(settings: tuple[str, ...]) -> Limits:
+    from pydantic import ValidationError
+
+    from molforge_eval.limits import Limits
+
+    given = dict(setting.partition("=")[::2] for setting in settings)
+    try:
+        return Limits.model_validate(given)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        raise UsageError(
+            f"limit {first['loc'][0]}={first['input']}: {first['msg']}",
+            where="--limit",
+            mend=f"Give NAME=NUMBER with one of {', '.join(Limits.model_fields)}.",
+        ) from error
 
 
 def _is_sound(result: ValidationResult, *, require: str | None, strict: bool) -> bool:

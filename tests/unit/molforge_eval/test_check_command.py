@@ -134,6 +134,18 @@ def test_explain_without_a_code_lists_all_and_an_unknown_one_is_wrong_usage(
     assert capsys.readouterr().err.startswith("finding code 'NO_SUCH' is not in the table\n")
 
 
+def test_a_limit_can_be_changed_and_a_wrong_one_is_wrong_usage(
+    built_run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("validate", built_run, "--quiet", "--limit", "line_bytes=200") == 1
+    assert run("validate", built_run, "--limit", "lines=200") == 2
+    assert run("validate", built_run, "--limit", "line_bytes=many") == 2
+    first, second = (text for text in capsys.readouterr().err.split("limit ") if text)
+
+    assert first.startswith("lines=200: Extra inputs are not permitted\n  where: --limit\n  mend:  Give NAME=NUMBER")
+    assert second.startswith("line_bytes=many: ")
+
+
 def test_a_validation_writes_nothing_into_the_run(run_copy: Path, tmp_path: Path) -> None:
     untouched = shutil.copytree(run_copy, tmp_path / "untouched")
     run("verify", run_copy, "--workers", "1", "--quiet")
