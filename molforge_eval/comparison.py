@@ -20,8 +20,8 @@ from molforge_eval.pairing import (
     score_table,
     task_scores,
 )
-from molforge_eval.records.common import Count, Score
 from molforge_eval.records.evaluation import DecisionRule, Evaluation, EvaluationPlan, PartName
+from molforge_eval.records.fields import Count, Score
 from molforge_eval.statistics import (
     Interval,
     holm,

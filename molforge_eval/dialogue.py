@@ -16,8 +16,8 @@ from molforge_env.tools import ToolOutcome, ToolSession
 from molforge_eval.calls import call_tool, step_record
 from molforge_eval.canonical import digest
 from molforge_eval.endings import ending_without_call, laboratory_ending
-from molforge_eval.records.common import EndedBy
 from molforge_eval.records.evaluation import Decoding, EvaluationPlan, StepRecord, TurnRecord
+from molforge_eval.records.fields import EndedBy
 
 Message = Mapping[str, Any]
 

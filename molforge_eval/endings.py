@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from molforge_env.completions import ParsedCompletion
 from molforge_env.tools import ToolOutcome
-from molforge_eval.records.common import EndedBy
+from molforge_eval.records.fields import EndedBy
 
 
 def laboratory_ending(outcome: ToolOutcome) -> EndedBy:

@@ -14,7 +14,7 @@ from molforge_env.errors import UsageError
 from molforge_env.frozen import FrozenModel
 from molforge_env.policies import find_policy, play_scripted
 from molforge_env.suites import SCENARIO_IDS, resolve_scenario
-from molforge_eval.records.common import Count, Score
+from molforge_eval.records.fields import Count, Score
 from molforge_eval.statistics import mean_of
 
 RungName = Literal["do_nothing", "random_valid", "heuristic", "ceiling"]

@@ -23,8 +23,8 @@ from molforge_eval.model_loading import Loaded, is_out_of_memory, load_model
 from molforge_eval.plan import PlannedEpisode
 from molforge_eval.played import PlayedEpisode
 from molforge_eval.policies import Loading, PolicySpec
-from molforge_eval.records.common import ObservationLength
 from molforge_eval.records.evaluation import EvaluationPlan, PolicyIdentity
+from molforge_eval.records.fields import ObservationLength
 
 
 class ModelPlayer:

@@ -15,8 +15,8 @@ from molforge_env.errors import UnreadableError, UsageError
 from molforge_env.interface import DEFAULT_TURN_LIMIT
 from molforge_env.suites import SCENARIO_IDS
 from molforge_eval.canonical import digest
-from molforge_eval.records.common import FORMAT_VERSION, ObservationLength, RunId
 from molforge_eval.records.evaluation import DecisionRule, Decoding, EvaluationPart, EvaluationPlan, PartName
+from molforge_eval.records.fields import FORMAT_VERSION, ObservationLength, RunId
 
 DEFAULT_SEEDS = 16
 """Sampled episodes a task."""

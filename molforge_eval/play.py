@@ -17,8 +17,8 @@ from molforge_env.views import digest_of
 from molforge_eval.canonical import digest
 from molforge_eval.plan import check_plan, plan_digest, planned_episodes
 from molforge_eval.played import Player, seal_episode
-from molforge_eval.records.common import FORMAT_VERSION, RunId
 from molforge_eval.records.evaluation import EpisodeRecord, Evaluation, EvaluationPlan
+from molforge_eval.records.fields import FORMAT_VERSION, RunId
 from molforge_eval.summaries import average_final_score, summarise
 
 

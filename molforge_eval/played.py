@@ -8,8 +8,8 @@ from typing import NamedTuple, Protocol
 from molforge_env.suites import ResolvedScenario
 from molforge_eval.canonical import seal_of
 from molforge_eval.plan import PlannedEpisode
-from molforge_eval.records.common import COMPLETED_ENDINGS, EndedBy, RewardMode
 from molforge_eval.records.evaluation import EpisodeRecord, EvaluationPlan, PolicyIdentity, StepRecord, TurnRecord
+from molforge_eval.records.fields import COMPLETED_ENDINGS, EndedBy, RewardMode
 
 UNFINISHED_SCORE = 0.0
 """Final score of an episode that the model left unfinished."""

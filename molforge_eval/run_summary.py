@@ -12,7 +12,7 @@ import polars as pl
 from molforge_env.errors import UnreadableError
 from molforge_eval import layout
 from molforge_eval.records import Evaluation, RunSummary
-from molforge_eval.records.common import FORMAT_VERSION
+from molforge_eval.records.fields import FORMAT_VERSION
 from molforge_eval.records.training import EvaluationHeadline
 from molforge_eval.run_directory import RunDirectory
 from molforge_eval.statistics import mean_of

@@ -14,8 +14,8 @@ from molforge_eval.calls import call_tool, step_record
 from molforge_eval.endings import laboratory_ending
 from molforge_eval.plan import PlannedEpisode
 from molforge_eval.played import PlayedEpisode
-from molforge_eval.records.common import EndedBy
 from molforge_eval.records.evaluation import EvaluationPlan, PolicyIdentity, StepRecord, TurnRecord
+from molforge_eval.records.fields import EndedBy
 
 
 class ScriptedPlayer:

@@ -18,7 +18,7 @@ from molforge_env.errors import UnreadableError
 from molforge_eval import layout
 from molforge_eval.canonical import chain_of, chain_start, digest, file_bytes, plain, sha256_hex
 from molforge_eval.limits import DEFAULT_LIMITS
-from molforge_eval.records.common import FORMAT_VERSION
+from molforge_eval.records.fields import FORMAT_VERSION
 from molforge_eval.records.identity import ArtifactChecksum, Checksums, EvaluationSeal, LogSeal
 from molforge_eval.records.training import RolloutLine
 from molforge_eval.run_files import RunFiles, list_run

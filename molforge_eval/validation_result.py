@@ -7,7 +7,7 @@ from typing import Literal
 from molforge_env.frozen import FrozenModel
 from molforge_eval.catalogue import Level
 from molforge_eval.findings import Finding
-from molforge_eval.records.common import Count, Sha256
+from molforge_eval.records.fields import Count, Sha256
 
 
 class ValidationResult(FrozenModel):

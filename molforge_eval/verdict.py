@@ -28,8 +28,8 @@ from molforge_eval.findings import Finding
 from molforge_eval.ladder import Ladder
 from molforge_eval.ladder import ladder as measure_ladder
 from molforge_eval.pairing import Pairing, difference_table, pair_scores, played_copies
-from molforge_eval.records.common import Count
 from molforge_eval.records.evaluation import Evaluation, EvaluationPlan
+from molforge_eval.records.fields import Count
 
 Outcome = Literal["improved", "regressed", "no change shown", "inconclusive", "incomplete", "withheld"]
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from molforge_env.errors import UnreadableError, UsageError
-from molforge_eval.records.common import utc_text
+from molforge_eval.records.fields import utc_text
 from molforge_eval.records.manifest import Configuration
 from molforge_train.settings import BY_NAME, SETTINGS, Setting, Value, checked, value_from_text
 

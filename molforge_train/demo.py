@@ -15,8 +15,8 @@ import click
 
 from molforge_env.command_line import run_to_code
 from molforge_eval import layout
-from molforge_eval.records.common import utc_text
 from molforge_eval.records.evaluation import EvaluationPlan
+from molforge_eval.records.fields import utc_text
 from molforge_train.recording import read_clock
 
 ROOT = Path("runs")

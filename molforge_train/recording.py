@@ -18,7 +18,7 @@ from molforge_eval import layout
 from molforge_eval.calls import recordable
 from molforge_eval.canonical import line_bytes, plain
 from molforge_eval.metrics_table import COLUMNS, row_of
-from molforge_eval.records.common import FORMAT_VERSION
+from molforge_eval.records.fields import FORMAT_VERSION
 from molforge_eval.records.training import RolloutLine
 from molforge_eval.sealing import RolloutChains
 from molforge_train.log_file import append_lines

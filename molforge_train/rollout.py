@@ -14,7 +14,7 @@ from molforge_env.errors import UsageError
 from molforge_env.interface import TOOL_NAMES, ParsedCompletion
 from molforge_eval.calls import BROKEN_CODE, recordable_arguments
 from molforge_eval.endings import ending_without_call, laboratory_ending
-from molforge_eval.records.common import EndedBy
+from molforge_eval.records.fields import EndedBy
 from molforge_eval.training_reward import REFUSED_CODE
 from molforge_train.tool_environment import Call, Played
 

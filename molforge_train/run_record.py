@@ -10,7 +10,7 @@ from molforge_env import RULES_VERSION, __version__
 from molforge_env.fingerprint import backend_fingerprint
 from molforge_eval import layout
 from molforge_eval.canonical import digest, file_bytes, plain
-from molforge_eval.records.common import FORMAT_VERSION, utc_text
+from molforge_eval.records.fields import FORMAT_VERSION, utc_text
 from molforge_eval.records.manifest import Configuration, RunManifest
 from molforge_eval.sealing import write_whole
 from molforge_train.config import Resolved

@@ -19,6 +19,8 @@ from molforge_eval.sealing import checksum_of
 from molforge_eval.strict_json import read_value
 
 _POINTER = b"version https://git-lfs.github.com/spec/"
+_PICKLE_MARKS = (b"PK\x03\x04", b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")
+"""How a pickle begins, by itself or in the zip that torch puts it in. No header of our limits begins so."""
 _WIDTHS = {"F64": 8, "F32": 4, "F16": 2, "BF16": 2}
 _CHUNK = 2**22
 
@@ -67,9 +69,13 @@ def _check_tensors(handle: BinaryIO, run: RunDirectory, rank: int | None) -> Ite
     path = layout.ADAPTER_WEIGHTS
     size = run.files.sizes[path]
     start = handle.read(8)
-    if (start + handle.read(len(_POINTER))).startswith(_POINTER):
+    opening = start + handle.read(len(_POINTER))
+    if opening.startswith(_POINTER):
         what = "the file is a Git LFS pointer in place of the weights"
         yield finding("WEIGHTS_POINTER", what, file=path)
+        return
+    if opening.startswith(_PICKLE_MARKS):
+        yield finding("WEIGHTS_PICKLED", "the weights are a pickle under another name; it was not opened", file=path)
         return
     length = int.from_bytes(start, "little")
     if len(start) < 8 or length > min(run.limits.tensor_header_bytes, size - 8):

@@ -16,7 +16,7 @@ from molforge_eval.findings import Finding
 from molforge_eval.plan import planned_episodes
 from molforge_eval.played import UNFINISHED_SCORE, total_reward
 from molforge_eval.records import EpisodeRecord, Evaluation
-from molforge_eval.records.common import COMPLETED_ENDINGS
+from molforge_eval.records.fields import COMPLETED_ENDINGS
 from molforge_eval.run_directory import RunDirectory
 from molforge_eval.summaries import summarise
 

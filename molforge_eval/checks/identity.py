@@ -12,7 +12,7 @@ from molforge_eval.canonical import digest
 from molforge_eval.catalogue import finding, seen, short
 from molforge_eval.findings import Finding
 from molforge_eval.records import EvaluationPlan, RunManifest
-from molforge_eval.records.common import utc_text
+from molforge_eval.records.fields import utc_text
 from molforge_eval.run_directory import RunDirectory
 
 

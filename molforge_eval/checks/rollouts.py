@@ -10,7 +10,7 @@ import polars as pl
 from molforge_eval import layout
 from molforge_eval.catalogue import finding, seen
 from molforge_eval.findings import Finding
-from molforge_eval.records.common import COMPLETED_ENDINGS
+from molforge_eval.records.fields import COMPLETED_ENDINGS
 from molforge_eval.run_directory import RunDirectory
 
 _PATH = layout.ROLLOUTS

@@ -1,6 +1,6 @@
 """The artifacts of a run, as models; the JSON Schemas in `schemas/` are generated from them.
 
-One module a family: `common` (ids, numbers, sealing), `manifest`, `evaluation`, `training`, `identity`.
+One module a family: `fields` (ids, numbers, sealing), `manifest`, `evaluation`, `training`, `identity`.
 """
 
 from molforge_eval.records.evaluation import (

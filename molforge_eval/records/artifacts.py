@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from molforge_env.frozen import FrozenModel
-from molforge_eval.records.common import Count
+from molforge_eval.records.fields import Count
 
 CellNumber = Annotated[str, Field(pattern=r"^(-?[0-9]+(\.[0-9]+)?(e[+-]?[0-9]+)?)?$")]
 CellFlag = Literal["true", "false"]

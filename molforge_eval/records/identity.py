@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from molforge_env.frozen import FrozenModel
-from molforge_eval.records.common import Count, FormatVersion, RelativePath, RunId, Sha256
+from molforge_eval.records.fields import Count, FormatVersion, RelativePath, RunId, Sha256
 
 
 class ArtifactChecksum(FrozenModel):

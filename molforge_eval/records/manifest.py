@@ -8,7 +8,7 @@ from pydantic import Field
 
 from molforge_env.fingerprint import BackendFingerprint
 from molforge_env.frozen import FrozenModel
-from molforge_eval.records.common import (
+from molforge_eval.records.fields import (
     Count,
     FormatVersion,
     Moment,

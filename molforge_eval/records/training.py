@@ -8,7 +8,7 @@ from pydantic import ConfigDict, Field
 
 from molforge_env.frozen import FrozenModel
 from molforge_env.suites import ResolvedScenario
-from molforge_eval.records.common import (
+from molforge_eval.records.fields import (
     ActionType,
     Count,
     EndedBy,

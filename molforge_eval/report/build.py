@@ -19,7 +19,7 @@ from molforge_eval import layout
 from molforge_eval.archive import pack_run
 from molforge_eval.canonical import file_bytes
 from molforge_eval.ladder import ladder
-from molforge_eval.records.common import utc_text
+from molforge_eval.records.fields import utc_text
 from molforge_eval.records.identity import ArtifactChecksum
 from molforge_eval.replay import verify_loaded
 from molforge_eval.report.assembly import DEFAULT_TITLE, Checked, assemble_evidence

@@ -13,7 +13,7 @@ from molforge_env.frozen import FrozenModel
 from molforge_env.models import Slot
 from molforge_eval.catalogue import Level
 from molforge_eval.findings import Finding
-from molforge_eval.records.common import Count, EndedBy, MoleculeCode, Sha256
+from molforge_eval.records.fields import Count, EndedBy, MoleculeCode, Sha256
 from molforge_eval.report.number_book import Number, NumberId
 from molforge_eval.report.series import ActionShare, Curve
 from molforge_eval.verdict import Outcome

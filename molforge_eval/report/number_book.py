@@ -15,7 +15,7 @@ import orjson
 from pydantic import Field
 
 from molforge_env.frozen import FrozenModel
-from molforge_eval.records.common import Sha256
+from molforge_eval.records.fields import Sha256
 from molforge_eval.shipped import template_folder
 
 NumberId = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*(\.[A-Za-z0-9_:-]+)+$", max_length=200)]

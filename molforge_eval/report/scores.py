@@ -13,8 +13,8 @@ from molforge_eval.comparison import Bounds
 from molforge_eval.decision import interval_of
 from molforge_eval.ladder import Ladder
 from molforge_eval.pairing import Cells, Pairing, difference_table, pair_scores, score_table
-from molforge_eval.records.common import EndedBy
 from molforge_eval.records.evaluation import Evaluation, EvaluationPlan
+from molforge_eval.records.fields import EndedBy
 from molforge_eval.report.evidence import SeedRow, TaskRow
 from molforge_eval.report.number_book import NumberBook
 from molforge_eval.report.numerals import decimal, percent, probability, whole

@@ -531,6 +531,8 @@ FLAWS: tuple[Flaw, ...] = (
         "hashes",
         also=("ARTIFACT_MISSING", "WEIGHTS_MISSING"),
     ),
+    Flaw("WEIGHTS_PICKLED", _header(b"\x80\x04K\x01."), "hashes", also=("ADAPTER_DIFFERS",), name="renamed"),
+    Flaw("WEIGHTS_PICKLED", _header(b"PK\x03\x04zip"), "hashes", also=("ADAPTER_DIFFERS",), name="zip"),
     Flaw(
         "WEIGHTS_POINTER",
         _header(b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 9\n"),

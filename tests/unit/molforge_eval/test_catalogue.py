@@ -11,15 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from molforge_env.errors import UsageError
-from molforge_eval.catalogue import SHOWN_CHARACTERS, codes, entry_of, finding, printable, seen
+from molforge_eval.catalogue import SHOWN_CHARACTERS, CodeEntry, codes, entry_of, finding, printable, seen
 
 
 @pytest.mark.parametrize("entry", codes().values(), ids=lambda entry: entry.code)
-def test_an_entry_says_what_why_and_how_to_mend_in_whole_sentences(entry: object) -> None:
-    for text in (entry.meaning, entry.reason, entry.mend):  # type: ignore[attr-defined]
+def test_an_entry_says_what_why_and_how_to_mend_in_whole_sentences(entry: CodeEntry) -> None:
+    for text in (entry.meaning, entry.reason, entry.mend):
         assert text.endswith(".")
         assert text[0].isupper()
-    assert entry.example  # type: ignore[attr-defined]
+    assert entry.example
 
 
 def test_an_unknown_code_cannot_be_used() -> None:
