@@ -20,7 +20,7 @@ from molforge_eval.strict_json import read_value
 
 _POINTER = b"version https://git-lfs.github.com/spec/"
 _PICKLE_MARKS = (b"PK\x03\x04", b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")
-"""How a pickle begins, by itself or in the zip that torch puts it in. No header of our limits begins so."""
+"""How a pickle begins, by itself or in the zip that torch puts it in."""
 _WIDTHS = {"F64": 8, "F32": 4, "F16": 2, "BF16": 2}
 _CHUNK = 2**22
 
@@ -69,16 +69,17 @@ def _check_tensors(handle: BinaryIO, run: RunDirectory, rank: int | None) -> Ite
     path = layout.ADAPTER_WEIGHTS
     size = run.files.sizes[path]
     start = handle.read(8)
-    opening = start + handle.read(len(_POINTER))
-    if opening.startswith(_POINTER):
+    if (start + handle.read(len(_POINTER))).startswith(_POINTER):
         what = "the file is a Git LFS pointer in place of the weights"
         yield finding("WEIGHTS_POINTER", what, file=path)
         return
-    if opening.startswith(_PICKLE_MARKS):
-        yield finding("WEIGHTS_PICKLED", "the weights are a pickle under another name; it was not opened", file=path)
-        return
     length = int.from_bytes(start, "little")
     if len(start) < 8 or length > min(run.limits.tensor_header_bytes, size - 8):
+        # Only where no header can be: a header of 1,152 bytes begins like a pickle.
+        if start.startswith(_PICKLE_MARKS):
+            what = "the weights are a pickle under another name; it was not opened"
+            yield finding("WEIGHTS_PICKLED", what, file=path)
+            return
         what = f"no safetensors file: its header would have {length} bytes, the file has {size}"
         yield finding("WEIGHTS_UNREADABLE", what, file=path)
         return
