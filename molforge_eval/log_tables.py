@@ -21,7 +21,7 @@ from molforge_eval.ledger import Ledger
 from molforge_eval.limits import Limits
 from molforge_eval.run_files import RunFiles
 
-_BATCH = 20_000
+_BATCH = 2_000
 
 ROLLOUT_SCHEMA: Mapping[str, Any] = {
     "line": pl.Int64,

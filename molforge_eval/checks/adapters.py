@@ -55,8 +55,10 @@ def _check_config(run: RunDirectory) -> Generator[Finding, None, int | None]:
 def _check_weights(run: RunDirectory, rank: int | None) -> Iterator[Finding]:
     path = layout.ADAPTER_WEIGHTS
     if path not in run.files:
-        if layout.ADAPTER_CONFIG in run.files:
-            yield finding("WEIGHTS_MISSING", "the adapter has settings and no weights", file=path)
+        is_named = run.manifest is not None and run.manifest.output_adapter is not None
+        if is_named or layout.ADAPTER_CONFIG in run.files:
+            what = "the manifest names an adapter and there are no weights" if is_named else "there are no weights"
+            yield finding("WEIGHTS_MISSING", what, file=path)
         return
     try:
         with run.files.open(path) as handle:

@@ -16,8 +16,6 @@ _NEEDED = {
     layout.CHECKSUMS: "CHECKSUMS_MISSING",
 }
 _EXPECTED = (
-    layout.ROLLOUTS,
-    layout.TRAINER_LOG,
     layout.METRICS_TABLE,
     layout.SUMMARY,
     layout.PLOT_DATA,
@@ -35,6 +33,7 @@ def check(run: RunDirectory) -> Iterator[Finding]:
     for path in _EXPECTED:
         if path not in run.files:
             yield finding("ARTIFACT_MISSING", f"the run has no {path}", file=path)
+    yield from _check_logs(run)
     yield from _check_evaluations(run)
     for path in run.files.sizes:
         if layout.is_record(path) or path == layout.CHECKSUMS or path in layout.PACKET_FILES:
@@ -43,6 +42,17 @@ def check(run: RunDirectory) -> Iterator[Finding]:
             yield from _check_pickle(run, path)
         else:
             yield finding("FILE_STRAY", "the file is no record of a run; it is neither sealed nor packed", file=path)
+
+
+def _check_logs(run: RunDirectory) -> Iterator[Finding]:
+    steps = 0 if run.manifest is None else run.manifest.steps_completed
+    for path in layout.LOGS:
+        if path in run.files:
+            continue
+        if steps:
+            yield finding("LOG_MISSING", f"{steps} steps were completed and the run has no {path}", file=path)
+        else:
+            yield finding("ARTIFACT_MISSING", f"the run has no {path}", file=path)
 
 
 def _check_evaluations(run: RunDirectory) -> Iterator[Finding]:

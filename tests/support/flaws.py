@@ -336,6 +336,17 @@ def _pack_then_change(root: Path) -> None:
     deep(layout.MANIFEST, "training_seconds", value=99.0)(root)
 
 
+def _lose_rollouts(root: Path) -> None:
+    gone(layout.ROLLOUTS, layout.METRICS_TABLE)(root)
+    # Whoever drops the log also drops what would be compared with it.
+    table = read_json(root, layout.PLOT_DATA)
+    kept = [record for record in table["plots"] if layout.ROLLOUTS not in record["sources"]]
+    for record in table["plots"]:
+        if record not in kept:
+            (root / record["path"]).unlink()
+    write(root, layout.PLOT_DATA, file_bytes({**table, "plots": kept}))
+
+
 def _unsign(root: Path) -> None:
     path = root / "plots/loss_curve.png"
     path.write_bytes(builder.with_text(path.read_bytes(), "molforge:run_id", "run 0123456789ab"))
@@ -414,6 +425,7 @@ FLAWS: tuple[Flaw, ...] = (
     Flaw("PLAN_MISSING", gone(layout.PLAN), "hashes"),
     Flaw("CHECKSUMS_MISSING", gone(layout.CHECKSUMS), "nothing"),
     Flaw("ARTIFACT_MISSING", gone(layout.SUMMARY), "hashes"),
+    Flaw("LOG_MISSING", _lose_rollouts, "hashes", also=("ARTIFACT_MISSING",)),
     Flaw("EVALUATION_MISSING", gone(layout.AFTER)),
     Flaw("FILE_STRAY", file(".env", b"TOKEN=x"), "hashes"),
     Flaw("PICKLE_PRESENT", file("adapters/training_args.bin", b"\x80"), "hashes"),
@@ -613,7 +625,7 @@ REPLAY_FLAWS: tuple[Flaw, ...] = (
         deep(layout.MANIFEST, "backend", "property_table_sha256", value="0" * 64),
         also=("BACKEND_DIFFERS",),
     ),
-    Flaw("REPLAY_NOTHING", _empty, "hashes", also=("ARTIFACT_MISSING", "EVALUATION_MISSING")),
+    Flaw("REPLAY_NOTHING", _empty, "hashes", also=("ARTIFACT_MISSING", "EVALUATION_MISSING", "LOG_MISSING")),
     Flaw("REPLAY_SCENARIO_DIFFERS", episode(2, _easier), also=("BEFORE_AFTER_UNLIKE",)),
     Flaw("REPLAY_STEP_DIFFERS", line(7, reward=0.5), name="reward of a line"),
     Flaw("REPLAY_STEP_DIFFERS", episode(2, _other_action), name="action of an evaluation"),

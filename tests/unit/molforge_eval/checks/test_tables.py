@@ -1,0 +1,84 @@
+"""The spreadsheet against the rollout log."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from evidence_builder import read_lines
+
+from molforge_eval import layout
+from molforge_eval.checks.tables import check
+from molforge_eval.findings import Finding
+from molforge_eval.run_directory import load
+
+Edit = Callable[[list[bytes]], list[bytes]]
+
+
+def compare(run: Path, edit: Edit) -> list[Finding]:
+    table = run / layout.METRICS_TABLE
+    table.write_bytes(b"".join(edit(table.read_bytes().splitlines(keepends=True))))
+    return list(check(load(run)))
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        lambda rows: [row.replace(b"\n", b"\r\n") for row in rows],
+        lambda rows: [b"\xef\xbb\xbf" + rows[0], *rows[1:]],
+        lambda rows: [rows[0], *(row.replace(b",0.01,", b",1e-2,") for row in rows[1:])],
+    ],
+    ids=["returns", "mark", "spelling of a number"],
+)
+def test_another_spelling_of_the_same_table_is_the_same_table(run_copy: Path, edit: Edit) -> None:
+    assert compare(run_copy, edit) == []
+
+
+def test_a_dropped_row_is_one_finding_with_its_episode_and_step(run_copy: Path) -> None:
+    line = read_lines(run_copy)[9]
+    (item,) = compare(run_copy, lambda rows: [*rows[:10], *rows[11:]])
+
+    assert (item.code, item.where.line) == ("TABLE_ROW_MISSING", 11)
+    assert (item.where.episode, item.where.step) == (line["episode_id"], line["step_index"])
+    assert item.what.startswith("line 10 of the rollout log")
+
+
+def test_an_added_row_is_one_finding_with_its_line(run_copy: Path) -> None:
+    (item,) = compare(run_copy, lambda rows: [*rows[:10], rows[40], *rows[10:]])
+
+    assert (item.code, item.where.line) == ("TABLE_ROW_SURPLUS", 11)
+
+
+def test_a_changed_cell_is_named_by_its_column(run_copy: Path) -> None:
+    line = read_lines(run_copy)[0]
+    spelled = str(line["remaining_budget"]).encode()
+    (item,) = compare(run_copy, lambda rows: [rows[0], rows[1].replace(b"," + spelled + b",", b",77777,"), *rows[2:]])
+
+    assert (item.code, item.where.line, item.where.pointer) == ("TABLE_ROW_DIFFERS", 2, "remaining_budget")
+    assert item.what == f'the cell is "77777", line 1 of the rollout log gives "{line["remaining_budget"]}"'
+
+
+def test_a_ragged_row_is_named_by_its_number_of_cells(run_copy: Path) -> None:
+    found = compare(run_copy, lambda rows: [*rows[:4], rows[4].rstrip(b"\n") + b",more\n", *rows[5:]])
+
+    assert {item.where.line for item in found} == {5}
+    assert {item.code for item in found} <= {"TABLE_ROW_DIFFERS", "TABLE_ROW_SURPLUS", "TABLE_ROW_MISSING"}
+
+
+def test_a_column_that_stands_twice_is_another_header(run_copy: Path) -> None:
+    (item,) = compare(run_copy, lambda rows: [rows[0].replace(b",summary", b",reward"), *rows[1:]])
+
+    assert (item.code, item.where.line) == ("TABLE_HEADER_DIFFERS", 1)
+
+
+def test_an_empty_file_is_another_header(run_copy: Path) -> None:
+    (item,) = compare(run_copy, lambda _: [])
+
+    assert item.code == "TABLE_HEADER_DIFFERS"
+
+
+def test_a_flag_or_number_that_is_neither_is_named(run_copy: Path) -> None:
+    found = compare(run_copy, lambda rows: [rows[0], rows[1].replace(b",false,", b",perhaps,", 1), *rows[2:]])
+
+    assert [(item.code, item.where.pointer) for item in found] == [("TABLE_ROW_DIFFERS", "done")]
