@@ -33,6 +33,7 @@ from molforge_eval.verdict import Verdict
 
 DEFAULT_TITLE = "Did training raise the score?"
 MOST_FINDINGS = 60
+LONGEST_TITLE = 200
 LONGEST_REASON = 500
 LONGEST_KEY = 300
 DIFFERING = "episodes_differing"
@@ -76,7 +77,7 @@ def assemble_evidence(checked: Checked, *, title: str = DEFAULT_TITLE) -> Eviden
     findings = checked.result.findings
     return Evidence(
         evidence_version=1,
-        identity=identify(run, checked.root_sha256, title),
+        identity=identify(run, checked.root_sha256, quote(title, LONGEST_TITLE)),
         level=level,
         verdict=statement,
         sentinel=sentinel,

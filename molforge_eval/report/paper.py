@@ -45,7 +45,7 @@ class PaperLimits(FrozenModel):
     """What the child process may use."""
 
     seconds: int = Field(default=_SECONDS, ge=1)
-    memory_bytes: int = Field(default=_MEMORY, ge=2**28)
+    memory_bytes: int = Field(default=_MEMORY, ge=2**26)
 
 
 class Enclosure(NamedTuple):

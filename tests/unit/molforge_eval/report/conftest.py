@@ -87,7 +87,9 @@ def evidence_of(
     base = scored(0.0, 0.02)
 
     def make(case: str) -> Evidence:
-        error = (finding("SCORE_DIFFERS", "final_score is 0.9, the episode gives 0.1", file="eval_after_training.json"),)
+        error = (
+            finding("SCORE_DIFFERS", "final_score is 0.9, the episode gives 0.1", file="eval_after_training.json"),
+        )
         cases = {
             "improved": lambda: check(base, scored(0.3, 0.05), plan),
             "no change shown": lambda: check(base, scored(0.0, 0.03), plan),

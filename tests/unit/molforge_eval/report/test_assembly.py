@@ -81,7 +81,9 @@ def test_one_changed_score_moves_the_numbers_that_depend_on_it_and_no_other(chec
     } | ({"greedy.p"} & moved)
 
 
-def test_one_vetoed_line_of_training_moves_its_phase_alone(check, plan, random_evaluation, heuristic_evaluation) -> None:
+def test_one_vetoed_line_of_training_moves_its_phase_alone(
+    check, plan, random_evaluation, heuristic_evaluation
+) -> None:
     checked: Checked = check(random_evaluation, heuristic_evaluation, plan)
     free = checked.run.rollouts.filter(pl.col("governance_status") == "executed")["line"][0]
     vetoed = checked.run.rollouts.with_columns(
@@ -97,7 +99,9 @@ def test_one_vetoed_line_of_training_moves_its_phase_alone(check, plan, random_e
     assert moved == {"conduct.early.vetoed"}
 
 
-def test_the_first_hundred_findings_are_not_all_listed_and_the_others_are_counted(check, plan, random_evaluation) -> None:
+def test_the_first_hundred_findings_are_not_all_listed_and_the_others_are_counted(
+    check, plan, random_evaluation
+) -> None:
     from molforge_eval.catalogue import finding
 
     many = tuple(finding("SCORE_DIFFERS", f"score {number}", file="a.json") for number in range(100))

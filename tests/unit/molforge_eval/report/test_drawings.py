@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import re
-from xml.etree import ElementTree
+import xml.etree.ElementTree as ET
 
 import pytest
 
@@ -22,7 +22,7 @@ def test_a_drawing_holds_shapes_only_and_takes_the_ink_of_its_page() -> None:
 
 
 def test_a_drawing_is_well_formed() -> None:
-    ElementTree.fromstring(f"<svg>{draw_molecule('3312', 'hinge').body}</svg>")
+    ET.fromstring(f"<svg>{draw_molecule('3312', 'hinge').body}</svg>")
 
 
 @pytest.mark.parametrize("slot", SLOTS)

@@ -41,7 +41,18 @@ class Addresses(HTMLParser):
         self.found: list[str] = []
 
     def handle_starttag(self, _tag, attrs) -> None:
-        loading = {"src", "srcset", "href", "xlink:href", "action", "formaction", "data", "poster", "background", "ping"}
+        loading = {
+            "src",
+            "srcset",
+            "href",
+            "xlink:href",
+            "action",
+            "formaction",
+            "data",
+            "poster",
+            "background",
+            "ping",
+        }
         self.found += [value or "" for name, value in attrs if name in loading]
 
 

@@ -16,7 +16,8 @@ def figures(evidence_of):
 
 def test_ids_of_one_chart_carry_its_name_and_start_at_nought() -> None:
     svg = renumbered(
-        '<svg width="10" height="4" viewBox="0 0 10 4"><clipPath id="clip17"/><g clip-path="url(#clip17)"/></svg>\n', "a"
+        '<svg width="10" height="4" viewBox="0 0 10 4"><clipPath id="clip17"/><g clip-path="url(#clip17)"/></svg>\n',
+        "a",
     )
 
     assert svg.body == '<clipPath id="a-0"/><g clip-path="url(#a-0)"/>'
@@ -36,7 +37,9 @@ def test_no_two_charts_share_an_id(figures) -> None:
 
 def test_a_chart_has_no_style_attribute_script_or_address(figures) -> None:
     for svg in figures.values():
-        assert not re.search(r"style=|<script|<image|<foreignObject|(?<!xmlns:)href=\"(?!#)|https?://(?!www\.w3)", svg.body)
+        assert not re.search(
+            r"style=|<script|<image|<foreignObject|(?<!xmlns:)href=\"(?!#)|https?://(?!www\.w3)", svg.body
+        )
 
 
 def test_every_colour_of_a_chart_is_one_of_the_palette(figures) -> None:

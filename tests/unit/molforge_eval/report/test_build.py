@@ -1,0 +1,138 @@
+from __future__ import annotations
+
+import shutil
+
+import orjson
+import pytest
+from evidence_builder import edit_line
+
+from molforge_env.errors import UnreadableError, UsageError
+from molforge_eval import layout
+from molforge_eval.report.build import PacketOptions, build_packet
+from molforge_eval.report.evidence import Evidence
+from molforge_eval.report.paper import PaperLimits
+
+
+@pytest.fixture(scope="module")
+def packet(built_run, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("packet") / "run"
+    shutil.copytree(built_run, folder)
+    stages: list[str] = []
+    played: list[tuple[int, int]] = []
+    made = build_packet(folder, on_stage=stages.append, on_episodes=lambda *counts: played.append(counts))
+    return made, stages, played
+
+
+def test_a_sound_run_reaches_e3_and_the_packet_says_so(packet) -> None:
+    evidence = packet[0].evidence
+
+    assert evidence.level.level == "E3"
+    assert evidence.number("check.episodes_differing").value == 0
+    assert evidence.number("findings.error").value == 0
+
+
+def test_evidence_page_and_paper_stand_in_the_run_and_nothing_half_written(packet) -> None:
+    folder = packet[0].evidence_file.parent
+
+    assert {entry.name for entry in folder.iterdir() if entry.is_file()} >= set(layout.PACKET_FILES)
+    assert [path.name for path in folder.rglob(".*")] == []
+
+
+def test_the_written_evidence_is_the_model(packet) -> None:
+    made = packet[0]
+
+    assert Evidence.model_validate_json(made.evidence_file.read_bytes()) == made.evidence
+
+
+def test_the_archive_beside_the_run_holds_the_packet(packet) -> None:
+    import zipfile
+
+    made = packet[0]
+
+    assert made.archive == made.evidence_file.parent.with_name("run.zip")
+    with zipfile.ZipFile(made.archive) as archive:
+        assert {f"run/{name}" for name in layout.PACKET_FILES} <= set(archive.namelist())
+
+
+def test_the_caller_is_told_of_every_stage_and_every_episode(packet) -> None:
+    _, stages, played = packet
+
+    assert stages == ["read", "check", "judge", "draw", "page", "paper", "pack"]
+    assert played[-1][0] == played[-1][1] > 0
+
+
+def test_building_again_gives_the_same_bytes(packet, built_run, tmp_path) -> None:
+    folder = tmp_path / "run"
+    shutil.copytree(built_run, folder)
+    again = build_packet(folder)
+    for first, second in zip(packet[0][1:5], again[1:5], strict=True):
+        assert first.read_bytes() == second.read_bytes()
+    once_more = build_packet(folder)
+
+    assert once_more.html.read_bytes() == again.html.read_bytes()
+
+
+def test_a_notebook_shows_the_verdict_and_the_files(packet) -> None:
+    shown = packet[0]._repr_html_()
+
+    assert packet[0].evidence.verdict.outcome in shown
+    assert "judge_packet.pdf" in shown
+
+
+def test_a_forged_score_withholds_the_verdict_and_the_packet_is_still_written(run_copy) -> None:
+    lines = [orjson.loads(line) for line in (run_copy / layout.ROLLOUTS).read_bytes().splitlines()]
+    last = next(number for number, line in enumerate(lines, start=1) if line["ended_by"] == "submit")
+    edit_line(run_copy, last, episode_score=0.99)
+    made = build_packet(run_copy, options=PacketOptions(pdf=False, pack=False))
+
+    assert made.evidence.verdict.outcome == "withheld"
+    assert "Withheld" in made.html.read_text()
+    assert made.pdf is made.archive is None
+
+
+def test_a_paper_that_cannot_be_made_leaves_the_page_and_says_why(run_copy) -> None:
+    (run_copy / layout.PACKET_PDF).write_bytes(b"an older paper")
+    options = PacketOptions(paper_limits=PaperLimits(memory_bytes=2**26), pack=False, replay=False)
+    made = build_packet(run_copy, options=options)
+
+    assert made.html.is_file()
+    assert made.pdf is None
+    assert "PDF" in str(made.paper_fault)
+    assert not (run_copy / layout.PACKET_PDF).exists()
+
+
+def test_an_archive_is_read_and_its_packet_goes_where_it_is_told(packet, tmp_path) -> None:
+    options = PacketOptions(pdf=False, replay=False)
+    made = build_packet(packet[0].archive, out=tmp_path / "out", options=options)
+
+    assert made.html == tmp_path / "out" / layout.PACKET_HTML
+    assert made.evidence.level.level == "E2"
+    with pytest.raises(UsageError, match="archive"):
+        build_packet(packet[0].archive, options=options)
+
+
+def test_a_folder_that_is_no_run_is_unreadable_and_stays_empty(tmp_path) -> None:
+    with pytest.raises(UnreadableError):
+        build_packet(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_run_of_the_old_layout_gets_a_packet_that_says_what_is_missing(tmp_path) -> None:
+    (tmp_path / "logs").mkdir()
+    (tmp_path / layout.ROLLOUTS).write_bytes(b'{"timestamp": "t", "scenario_id": "level_0_easy", "reward": 0.1}\n')
+    (tmp_path / layout.SUMMARY).write_bytes(b'{"num_episodes": 1}')
+    made = build_packet(tmp_path, options=PacketOptions(pdf=False, pack=False))
+
+    assert made.evidence.verdict.outcome == "incomplete"
+    assert made.evidence.identity.run_format == 0
+    assert "FORMAT_OLD" in made.html.read_text()
+
+
+def test_a_link_in_the_place_of_a_packet_file_is_replaced_and_not_followed(run_copy, tmp_path) -> None:
+    elsewhere = tmp_path / "elsewhere.html"
+    elsewhere.write_text("untouched")
+    (run_copy / layout.PACKET_HTML).symlink_to(elsewhere)
+    build_packet(run_copy, options=PacketOptions(pdf=False, pack=False, replay=False))
+
+    assert elsewhere.read_text() == "untouched"
+    assert not (run_copy / layout.PACKET_HTML).is_symlink()

@@ -1,0 +1,166 @@
+from __future__ import annotations
+
+import io
+import re
+
+import pikepdf
+import pypdf
+import pytest
+
+from molforge_env.errors import MissingDependencyError
+from molforge_eval.canonical import file_bytes
+from molforge_eval.report import paper
+from molforge_eval.report.figures import draw_figures
+from molforge_eval.report.paper import Enclosure, PaperError, PaperLimits, render_paper, write_markup
+
+CREATED = "2026-01-02T03:04:05Z"
+
+
+@pytest.fixture(scope="module")
+def evidence(evidence_of):
+    return evidence_of("improved")
+
+
+@pytest.fixture(scope="module")
+def figures(evidence):
+    return draw_figures(evidence)
+
+
+@pytest.fixture(scope="module")
+def enclosures(evidence):
+    return (Enclosure("evidence.json", "Every number", file_bytes(evidence)), Enclosure("empty.json", "Nothing", b""))
+
+
+@pytest.fixture(scope="module")
+def printed(evidence, figures, enclosures) -> bytes:
+    return render_paper(evidence, figures, enclosures, created=CREATED)
+
+
+@pytest.fixture(scope="module")
+def pages(printed) -> list[str]:
+    return [page.extract_text() for page in pypdf.PdfReader(io.BytesIO(printed)).pages]
+
+
+def test_the_first_page_is_one_sheet_and_the_results_begin_on_the_second(pages) -> None:
+    assert "Improved" in pages[0]
+    assert "Root hash" in pages[0]
+    assert "Results per task" in pages[1]
+
+
+def test_every_sheet_says_which_run_and_which_page_of_how_many(pages) -> None:
+    for number, text in enumerate(pages, start=1):
+        assert "Run run-0123456789ab" in text
+        assert f"{number} / {len(pages)}" in text
+
+
+def test_the_paper_is_tagged_and_says_its_language_its_title_and_its_kind(printed, evidence) -> None:
+    with pikepdf.open(io.BytesIO(printed)) as pdf, pdf.open_metadata() as words:
+        assert pdf.Root.MarkInfo.Marked
+        assert pdf.Root.Lang == "en"
+        assert pdf.Root.ViewerPreferences.DisplayDocTitle
+        assert (words["pdfaid:part"], words["pdfaid:conformance"]) == ("3", "A")
+        assert words["dc:title"].startswith(evidence.identity.title)
+        assert words["xmp:CreateDate"] == CREATED
+
+
+def test_every_chapter_is_a_bookmark(printed) -> None:
+    titles = [entry.title for entry in pypdf.PdfReader(io.BytesIO(printed)).outline if not isinstance(entry, list)]
+
+    assert titles[0] == "Results per task"
+    assert {"Learning curves", "Episodes to read", "Checks and findings"} <= set(titles)
+
+
+def test_every_picture_has_a_text_that_stands_for_it(printed, evidence) -> None:
+    with pikepdf.open(io.BytesIO(printed)) as pdf:
+        figures = [
+            element
+            for element in pdf.objects
+            if isinstance(element, pikepdf.Dictionary) and element.get("/S") == pikepdf.Name.Figure
+        ]
+
+        assert len(figures) >= 10
+        assert all(str(figure.get("/Alt", "")) for figure in figures)
+        assert any(evidence.number("score.mean.before").text in str(figure.Alt) for figure in figures)
+
+
+def test_every_face_is_embedded(printed) -> None:
+    with pikepdf.open(io.BytesIO(printed)) as pdf:
+        faces = [font for font in pdf.objects if isinstance(font, pikepdf.Dictionary) and "/FontFile2" in font]
+        names = {str(font.FontName).split("+")[-1] for font in faces}
+
+    assert {"Inter", "Inter-Bold", "JetBrains-Mono"} <= names
+
+
+def test_what_is_enclosed_comes_out_as_it_went_in_with_a_fixed_date(printed, enclosures) -> None:
+    with pikepdf.open(io.BytesIO(printed)) as pdf:
+        assert {name: pdf.attachments[name].get_file().read_bytes() for name in pdf.attachments} == {
+            enclosure.name: enclosure.data for enclosure in enclosures
+        }
+        assert {pdf.attachments[name].get_file().creation_date.isoformat() for name in pdf.attachments} == {
+            "2026-01-02T03:04:05+00:00"
+        }
+        assert len(pdf.Root.AF) == len(enclosures)
+
+
+def test_printing_twice_gives_the_same_bytes(printed, evidence, figures, enclosures) -> None:
+    assert render_paper(evidence, figures, enclosures, created=CREATED) == printed
+
+
+def test_a_letter_sheet_is_a_letter_sheet(evidence, figures) -> None:
+    data = render_paper(evidence, figures, (), size="letter")
+
+    assert [float(side) for side in pypdf.PdfReader(io.BytesIO(data)).pages[0].mediabox[2:]] == [612.0, 792.0]
+
+
+def test_the_document_names_only_what_travels_with_it(evidence, figures) -> None:
+    sheet = write_markup(evidence, figures)
+    named = set(re.findall(r'src="([^"]+)"', sheet.markup)) | set(re.findall(r"url\(([^)]+)\)", sheet.style))
+
+    assert named == set(sheet.shelf)
+    assert all(address.startswith("memory:") for address in named)
+
+
+def test_no_address_is_read_even_when_a_template_names_one(evidence, figures, tmp_path) -> None:
+    secret = tmp_path / "secret.txt"
+    secret.write_text("the secret of the machine")
+    (tmp_path / "sections").mkdir()
+    (tmp_path / "sections" / "glossary.html.j2").write_text(
+        f'<link rel="attachment" href="{secret.as_uri()}"><img src="{secret.as_uri()}" alt="x">'
+        '<img src="http://127.0.0.1:9/x" alt="x"><img src="data:text/plain,hello" alt="x"><p id="glossary">words</p>'
+    )
+    data = render_paper(evidence, figures, (), templates=tmp_path)
+
+    with pikepdf.open(io.BytesIO(data)) as pdf:
+        assert list(pdf.attachments) == []
+    assert b"the secret" not in data
+
+
+def test_a_child_that_needs_too_much_memory_is_refused_with_three_lines(evidence, figures) -> None:
+    with pytest.raises(PaperError) as caught:
+        render_paper(evidence, figures, (), limits=PaperLimits(memory_bytes=2**26))
+
+    assert len(str(caught.value).splitlines()) == 3
+    assert "judge_packet.html" in caught.value.mend
+
+
+def test_a_child_that_takes_too_long_is_ended(evidence, figures, tmp_path) -> None:
+    (tmp_path / "sections").mkdir()
+    rows = "<tr>" + "<td>wide</td>" * 40 + "</tr>"
+    (tmp_path / "sections" / "glossary.html.j2").write_text(
+        f'<table id="glossary" style="table-layout: auto">{rows * 4_000}</table>'
+    )
+
+    with pytest.raises(PaperError, match="PDF"):
+        render_paper(evidence, figures, (), templates=tmp_path, limits=PaperLimits(seconds=3))
+
+
+def test_without_pango_the_message_names_the_packages(evidence, figures, tmp_path, monkeypatch) -> None:
+    # A stand-in that fails at import as the library does on a machine without Pango.
+    (tmp_path / "weasyprint.py").write_text(
+        "raise OSError(\"cannot load library 'libgobject-2.0-0': no such file\\nAdditionally, nothing\")\n"
+    )
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+
+    with pytest.raises(MissingDependencyError, match="libgobject") as caught:
+        render_paper(evidence, figures, ())
+    assert paper.APT_LINE in caught.value.mend

@@ -1,0 +1,67 @@
+from __future__ import annotations
+
+import orjson
+import pytest
+
+from molforge_env.command_line import run_to_code
+from molforge_eval.cli.report import cli
+
+
+def test_a_built_packet_is_code_0_whatever_was_found_and_names_its_files(run_copy, capsys) -> None:
+    (run_copy / "run_manifest.json").write_bytes(b"{}")
+    code = run_to_code(cli, ["build", str(run_copy), "--no-pdf", "--no-pack"])
+    printed = capsys.readouterr().out
+
+    assert code == 0
+    assert "verdict   withheld" in printed
+    assert f"html      {run_copy}/judge_packet.html" in printed
+
+
+def test_as_json_the_answer_is_one_object(run_copy, capsys) -> None:
+    run_to_code(cli, ["build", str(run_copy), "--no-pdf", "--no-html", "--no-pack", "--verify-level", "E2", "--json"])
+    answer = orjson.loads(capsys.readouterr().out)
+
+    assert answer["level"] == "E2"
+    assert answer["html"] is answer["pdf"] is None
+    assert answer["evidence"].endswith("evidence.json")
+
+
+def test_quiet_prints_nothing(run_copy, capsys) -> None:
+    run_to_code(cli, ["build", str(run_copy), "--no-pdf", "--no-html", "--no-pack", "--verify-level", "E2", "--quiet"])
+
+    assert capsys.readouterr() == ("", "")
+
+
+def test_a_title_of_ones_own_stands_on_the_page(run_copy) -> None:
+    arguments = [
+        "build",
+        str(run_copy),
+        "--no-pdf",
+        "--no-pack",
+        "--verify-level",
+        "E2",
+        "--quiet",
+        "--title",
+        "<b>Ours",
+    ]
+
+    assert run_to_code(cli, arguments) == 0
+    assert "<h1>&lt;b&gt;Ours</h1>" in (run_copy / "judge_packet.html").read_text()
+
+
+@pytest.mark.parametrize(("path", "code"), [("absent", 3), ("", 3)])
+def test_what_cannot_be_read_is_three_lines_and_code_3(tmp_path, capsys, path, code) -> None:
+    assert run_to_code(cli, ["build", str(tmp_path / path)]) == code
+    assert len(capsys.readouterr().err.strip().splitlines()) == 3
+
+
+def test_a_wrong_option_is_code_2(tmp_path, capsys) -> None:
+    assert run_to_code(cli, ["build", str(tmp_path), "--paper", "A0"]) == 2
+    assert len(capsys.readouterr().err.strip().splitlines()) == 3
+
+
+def test_an_archive_without_a_folder_to_write_to_is_code_2(tmp_path, capsys) -> None:
+    (tmp_path / "run.zip").write_bytes(b"PK")
+
+    assert run_to_code(cli, ["build", str(tmp_path / "run.zip")]) == 2
+    assert "--out" in capsys.readouterr().err
