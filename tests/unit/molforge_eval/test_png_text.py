@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import struct
 import zlib
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given
@@ -51,9 +52,9 @@ def test_a_picture_of_a_billion_pixels_is_measured_and_not_unpacked() -> None:
 @pytest.mark.parametrize(
     "spoil", [lambda data: data[:-6], lambda data: data[1:], lambda data: data.replace(b"Loss", b"Gain")]
 )
-def test_a_damaged_file_is_no_picture(spoil: object) -> None:
+def test_a_damaged_file_is_no_picture(spoil: Callable[[bytes], bytes]) -> None:
     with pytest.raises(PngFaultError):
-        read_png_text(spoil(picture(Title="Loss")))  # type: ignore[operator]
+        read_png_text(spoil(picture(Title="Loss")))
 
 
 @given(st.binary(max_size=200))
