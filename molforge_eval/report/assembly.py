@@ -135,8 +135,7 @@ def _state_verdict(checked: Checked) -> VerdictStatement:
 
 
 def _put_checks(book: NumberBook, result: ValidationResult) -> None:
-    # The packet itself stands among the files, so their count would change with every build.
-    for name, count in sorted((key, count) for key, count in result.counts.items() if key != "files"):
+    for name, count in sorted(result.counts.items()):
         book.put(f"check.{name}", count, whole(count), (_CHECK_FILE, name))
     for severity in ("error", "warning", "info"):
         count = len([finding for finding in result.findings if finding.severity == severity])

@@ -7,6 +7,7 @@ paper, the page stands.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from html import escape
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -110,7 +111,9 @@ def build_packet(
     tell = on_stage or (lambda _stage: None)
     folder = _folder_for(run_dir, out)
     tell("read")
-    run = load(run_dir)
+    # Held until the end: an unpacked archive lives as long as the run that was read from it.
+    loaded = load(run_dir)
+    run = _without_packet(loaded)
     tell("check")
     checked = _check(run, options, on_episodes, tell)
     evidence = assemble_evidence(checked, title=options.title)
@@ -167,6 +170,12 @@ def _folder_for(run_dir: Path, out: Path | None) -> Path:
             mend="Say where to write it: --out FOLDER.",
         )
     return run_dir
+
+
+def _without_packet(run: RunDirectory) -> RunDirectory:
+    """Look away from an older packet: it will be replaced, and must not leave a trace in the new one."""
+    sizes = {path: size for path, size in run.files.sizes.items() if path not in layout.PACKET_FILES}
+    return replace(run, files=replace(run.files, sizes=sizes))
 
 
 def _check(run: RunDirectory, options: PacketOptions, on_episodes: OnEpisodes | None, tell: OnStage) -> Checked:

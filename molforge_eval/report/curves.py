@@ -68,6 +68,7 @@ def curves_chart(curves: Sequence[NamedCurve], *, y_title: str, size: Size, zero
         scale=alt.Scale(domain=[c.label for c in curves], range=[colour(c.role) for c in curves]),
         legend=None,
     )
+    drawn = [p.average for _, _, curve in curves for p in curve.points if p.average is not None]
     longest = max(curves, key=lambda named: len(named.curve.points)).curve
     y = alt.Y("value:Q", title=y_title, scale=alt.Scale(zero=zero, nice=True), axis=alt.Axis(tickCount=5))
     lines = (
@@ -76,11 +77,7 @@ def curves_chart(curves: Sequence[NamedCurve], *, y_title: str, size: Size, zero
         .encode(x=_steps(longest), y=y, color=hues, detail=alt.Detail("segment:N"))
     )
     names = (
-        alt.Chart(
-            alt.InlineData(
-                values=_spread(ends, [row["value"] for row in rows if row["value"] is not None], size.height)
-            )
-        )
+        alt.Chart(alt.InlineData(values=_spread(ends, drawn, size.height)))
         .mark_text(align="left", dx=6, fontWeight=600)
         .encode(x=alt.X("step:Q"), y=alt.Y("place:Q"), text="curve:N", color=hues)
     )

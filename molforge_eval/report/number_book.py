@@ -113,7 +113,7 @@ def words_of(number_id: str) -> NumberWords:
     Raises:
         KeyError: No entry and no pattern fits.
 
-    >>> words_of("task.level_0_easy.before").name
+    >>> words_of("score.level_0_easy.before").name
     'level_0_easy, before, sampled'
     """
     parts = number_id.split(".")

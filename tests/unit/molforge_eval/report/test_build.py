@@ -4,13 +4,14 @@ import shutil
 
 import orjson
 import pytest
-from evidence_builder import edit_line
+from evidence_builder import edit_json, edit_line
 
 from molforge_env.errors import UnreadableError, UsageError
 from molforge_eval import layout
 from molforge_eval.report.build import PacketOptions, build_packet
 from molforge_eval.report.evidence import Evidence
 from molforge_eval.report.paper import PaperLimits
+from molforge_eval.sealing import seal_run
 
 
 @pytest.fixture(scope="module")
@@ -136,3 +137,14 @@ def test_a_link_in_the_place_of_a_packet_file_is_replaced_and_not_followed(run_c
 
     assert elsewhere.read_text() == "untouched"
     assert not (run_copy / layout.PACKET_HTML).is_symlink()
+
+
+def test_an_older_packet_of_another_state_leaves_no_trace_in_the_new_one(packet, run_copy) -> None:
+    edit_json(run_copy, layout.MANIFEST, lambda manifest: manifest.update(run_name="an older state"))
+    seal_run(run_copy)
+    options = PacketOptions(pdf=False, pack=False)
+    build_packet(run_copy, options=options)
+    edit_json(run_copy, layout.MANIFEST, lambda manifest: manifest.update(run_name="built"))
+    seal_run(run_copy)
+
+    assert build_packet(run_copy, options=options).evidence == packet[0].evidence
