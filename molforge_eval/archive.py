@@ -12,24 +12,28 @@ import tempfile
 import unicodedata
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path, PurePosixPath
 from typing import IO, NamedTuple
 
 from molforge_env.errors import UnreadableError
 from molforge_eval import layout
+from molforge_eval.canonical import JsonValue
 from molforge_eval.catalogue import finding, printable
 from molforge_eval.findings import Finding
 from molforge_eval.limits import DEFAULT_LIMITS, Limits
 from molforge_eval.run_files import list_run
 from molforge_eval.sealing import write_whole
+from molforge_eval.shape import shape_of
 
 _MOMENT = (1980, 1, 1, 0, 0, 0)
 """The date that every member carries: the earliest that a zip can hold."""
 _MODE = (stat.S_IFREG | 0o644) << 16
 _CHUNK = 2**18
 _RATIO_FROM = 2**20
+_LONGEST_NAME = 255
+"""Bytes of a file name that common file systems hold."""
 
 
 class PackedRun(NamedTuple):
@@ -111,7 +115,7 @@ def _unpack_members(
     room = limits.archive_bytes
     taken: set[str] = set()
     for member in members:
-        fault = _name_fault(member.filename) or _kind_fault(member)
+        fault = _name_fault(member) or _kind_fault(member)
         folded = unicodedata.normalize("NFC", member.filename).casefold()
         if fault is None and folded in taken:
             fault = "ARCHIVE_MEMBER_REPEATED", "the archive has this name twice, or once more in other letters"
@@ -133,17 +137,20 @@ def _unpack_members(
                 return
 
 
-def _name_fault(name: str) -> tuple[str, str] | None:
-    parts = PurePosixPath(name).parts
-    if (
-        not name
-        or name.startswith("/")
-        or "\\" in name
-        or ":" in name
-        or "\0" in name
-        or ".." in parts
-        or any(len(part.encode("utf-8", "surrogatepass")) > 255 for part in parts)
-    ):
+def listing_of(members: Iterable[zipfile.ZipInfo]) -> dict[str, list[dict[str, JsonValue]]]:
+    """Read the listing of an archive into an object, in the shape of `schemas/archive_listing.schema.json`."""
+    entries = [
+        {"path": member.orig_filename, "size": member.file_size, "compressed": member.compress_size}
+        for member in members
+    ]
+    return {"entries": entries}
+
+
+def _name_fault(member: zipfile.ZipInfo) -> tuple[str, str] | None:
+    # The name as it stands in the archive: the library's own spelling ends at a NUL byte.
+    parts = PurePosixPath(member.orig_filename).parts
+    is_shaped = shape_of("archive_listing").fits(listing_of([member]))
+    if not is_shaped or ".." in parts or any(len(part.encode()) > _LONGEST_NAME for part in parts):
         return (
             "ARCHIVE_MEMBER_ESCAPES",
             "the name leads out of the folder, or is none of a plain file; it was not unpacked",

@@ -15,11 +15,11 @@ import polars as pl
 from molforge_eval import layout
 from molforge_eval.canonical import chain_of, chain_start
 from molforge_eval.catalogue import finding
-from molforge_eval.checks.shape import shape_of
 from molforge_eval.json_lines import read_lines
 from molforge_eval.ledger import Ledger
 from molforge_eval.limits import Limits
 from molforge_eval.run_files import RunFiles
+from molforge_eval.shape import shape_of
 
 _BATCH = 2_000
 

@@ -11,7 +11,7 @@ import pytest
 from evidence_builder import read_json, read_lines
 
 from molforge_eval import layout, schema_files
-from molforge_eval.checks.shape import shape_of
+from molforge_eval.shape import shape_of
 from molforge_eval.shipped import schema_folder
 
 NAMES = sorted(schema_files.models())

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 from molforge_eval import layout
 from molforge_eval.catalogue import finding, short
-from molforge_eval.checks.shape import shape_of
 from molforge_eval.findings import Finding
 from molforge_eval.ledger import Ledger
 from molforge_eval.run_directory import RunDirectory, read_json
+from molforge_eval.shape import shape_of
 
 
 def check(run: RunDirectory) -> Iterator[Finding]:

@@ -14,12 +14,12 @@ from molforge_eval import layout
 from molforge_eval.canonical import digest, plain
 from molforge_eval.catalogue import finding, seen, short
 from molforge_eval.checks.rounding import agrees
-from molforge_eval.checks.shape import shape_of
 from molforge_eval.findings import Finding
 from molforge_eval.png_text import PngFaultError, read_png_text
 from molforge_eval.records import PlotRecord
 from molforge_eval.report.series import Curve, action_shares, curve_of, curve_over_steps, thirds, trainer_rows
 from molforge_eval.run_directory import RunDirectory
+from molforge_eval.shape import shape_of
 
 Rows = list[tuple[Any, ...]]
 

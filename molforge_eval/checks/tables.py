@@ -20,6 +20,7 @@ from molforge_eval.findings import Finding
 from molforge_eval.log_tables import ROLLOUT_SCHEMA
 from molforge_eval.metrics_table import COLUMNS, FORMULA_MARKS, row_of
 from molforge_eval.run_directory import RunDirectory
+from molforge_eval.shape import shape_of
 
 _LOOK_AHEAD = 200
 _IDENTITY = ("episode_id", "turn", "step_index", "tool_name", "error_code")
@@ -29,7 +30,7 @@ _PLACES = tuple(COLUMNS.index(column) for column in _IDENTITY)
 def check(run: RunDirectory) -> Iterator[Finding]:
     """Compare `openenv_tool_metrics.csv` with the rollout log."""
     path = layout.METRICS_TABLE
-    if path not in run.files or layout.ROLLOUTS not in run.files:
+    if path not in run.files:
         return
     try:
         data = run.files.read(path, at_most=run.limits.file_bytes)
@@ -40,7 +41,8 @@ def check(run: RunDirectory) -> Iterator[Finding]:
         what = f"the file has {run.files.sizes[path]} bytes, the limit is {run.limits.file_bytes}"
         yield finding("FILE_TOO_LARGE", what, file=path)
     elif not _is_equal(data, run.rollouts):
-        yield from _walk(data, run.rollouts)
+        # Without a log there is nothing to compare with, and the shape of each row is all that can be asked.
+        yield from _walk(data, run.rollouts if layout.ROLLOUTS in run.files else None)
 
 
 def _is_equal(data: bytes, rollouts: pl.DataFrame) -> bool:
@@ -79,7 +81,7 @@ def _guarded(column: str) -> pl.Expr:
     return pl.when(is_formula).then(pl.concat_str(pl.lit("'"), text)).otherwise(text).alias(column)
 
 
-def _walk(data: bytes, rollouts: pl.DataFrame) -> Iterator[Finding]:
+def _walk(data: bytes, rollouts: pl.DataFrame | None) -> Iterator[Finding]:
     path = layout.METRICS_TABLE
     try:
         text = data.decode("utf-8-sig")
@@ -99,7 +101,23 @@ def _walk(data: bytes, rollouts: pl.DataFrame) -> Iterator[Finding]:
         what = f"the columns are not those of this version; it wants {seen(wrong[0]) if wrong else 'a header'}"
         yield finding("TABLE_HEADER_DIFFERS", what, file=path, line=1)
         return
-    yield from _compare(rows[1:], rollouts.select("line", *COLUMNS).to_dicts())
+    if rollouts is None:
+        yield from _check_shapes(rows[1:])
+    else:
+        yield from _compare(rows[1:], rollouts.select("line", *COLUMNS).to_dicts())
+
+
+def _check_shapes(rows: Sequence[tuple[int, list[str]]]) -> Iterator[Finding]:
+    shape = shape_of("metrics_row")
+    for number, cells in rows:
+        place: dict[str, Any] = {"file": layout.METRICS_TABLE, "line": number}
+        row = dict(zip(COLUMNS, cells, strict=False))
+        if len(cells) != len(COLUMNS):
+            what = f"the row has {len(cells)} cells, the table has {len(COLUMNS)} columns"
+            yield finding("SCHEMA_UNMET", what, **place)
+        elif not shape.fits(row):
+            for misfit in shape.explain(row):
+                yield finding("SCHEMA_UNMET", misfit.what, pointer=misfit.pointer, **place)
 
 
 def _compare(rows: Sequence[tuple[int, list[str]]], lines: Sequence[Mapping[str, Any]]) -> Iterator[Finding]:

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from molforge_env.frozen import FrozenModel
-from molforge_eval.records.fields import Count
+from molforge_eval.records.fields import Count, RelativePath
 
 CellNumber = Annotated[str, Field(pattern=r"^(-?[0-9]+(\.[0-9]+)?(e[+-]?[0-9]+)?)?$")]
 CellFlag = Literal["true", "false"]
@@ -63,9 +63,11 @@ class AdapterConfig(BaseModel):
 class ArchiveEntry(FrozenModel):
     """One member of an archive, as its listing has it."""
 
-    path: str
+    path: RelativePath
     size: Count
+    """Bytes when unpacked, as the listing claims."""
     compressed: Count
+    """Bytes in the archive."""
 
 
 class ArchiveListing(FrozenModel):

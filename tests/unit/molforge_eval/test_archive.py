@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 
 from molforge_env.errors import UnreadableError
-from molforge_eval.archive import pack_run, unpack_archive
+from molforge_eval.archive import listing_of, pack_run, unpack_archive
 from molforge_eval.limits import Limits
 from molforge_eval.run_directory import load
+from molforge_eval.shape import shape_of
 from molforge_eval.validate import validate
 
 
@@ -48,6 +49,15 @@ def test_the_same_run_gives_the_same_bytes_whatever_the_dates_of_its_files(run_c
     assert (tmp_path / "first.zip").read_bytes() == (tmp_path / "second.zip").read_bytes()
 
 
+def test_the_listing_of_an_archive_fits_its_schema(run_copy: Path, tmp_path: Path) -> None:
+    packed = pack_run(run_copy, tmp_path / "run.zip")
+    with zipfile.ZipFile(tmp_path / "run.zip") as archive:
+        listing = listing_of(archive.infolist())
+
+    assert list(shape_of("archive_listing").explain(listing)) == []
+    assert [entry["path"] for entry in listing["entries"]] == [f"run/{path}" for path in packed.packed]
+
+
 def test_what_is_no_record_is_left_out_and_named(run_copy: Path, tmp_path: Path) -> None:
     strays = (".env", "run.zip", "adapters/training_args.bin")
     for name in strays:
@@ -68,6 +78,13 @@ def test_a_name_that_leads_out_is_refused_and_nothing_is_written_outside(tmp_pat
     assert [finding.code for finding in unpacked.findings] == ["ARCHIVE_MEMBER_ESCAPES"]
     assert inside == ["run_manifest.json"]
     assert [path.name for path in tmp_path.iterdir()] == ["a.zip"]
+
+
+def test_a_name_that_ends_early_for_some_readers_is_refused(tmp_path: Path) -> None:
+    path = make_archive(tmp_path / "a.zip", ("eval_plan.json.exe", b"1"))
+    path.write_bytes(path.read_bytes().replace(b"eval_plan.json.exe", b"eval_plan.json\0exe"))
+
+    assert unpacked_codes(path) == ["ARCHIVE_MEMBER_ESCAPES"]
 
 
 def test_a_bomb_is_stopped_while_it_is_read(tmp_path: Path) -> None:

@@ -15,8 +15,8 @@ from evidence_builder import edit_line, write
 from molforge_env.command_line import run_to_code
 from molforge_eval import layout
 from molforge_eval.catalogue import codes
-from molforge_eval.checks.shape import shape_of
 from molforge_eval.cli.evaluate import cli
+from molforge_eval.shape import shape_of
 
 
 def contents(folder: Path) -> dict[Path, bytes]:

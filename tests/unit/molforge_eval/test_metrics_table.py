@@ -8,8 +8,8 @@ import io
 import pytest
 from evidence_builder import Clock, train_episode
 
-from molforge_eval.checks.shape import shape_of
 from molforge_eval.metrics_table import COLUMNS, cell_of, table_bytes
+from molforge_eval.shape import shape_of
 
 PUBLIC_COLUMNS = {
     "timestamp", "scenario_id", "difficulty", "step_index", "action_type", "acting_role", "slot", "fragment",

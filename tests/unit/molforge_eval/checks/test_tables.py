@@ -72,6 +72,14 @@ def test_a_column_that_stands_twice_is_another_header(run_copy: Path) -> None:
     assert (item.code, item.where.line) == ("TABLE_HEADER_DIFFERS", 1)
 
 
+def test_without_a_log_every_row_is_still_held_to_its_shape(run_copy: Path) -> None:
+    (run_copy / layout.ROLLOUTS).unlink()
+    assert compare(run_copy, lambda rows: rows) == []
+    found = compare(run_copy, lambda rows: [*rows[:3], rows[3].replace(b",false,", b",no,", 1), b"1,2\n", *rows[4:]])
+
+    assert [(item.code, item.where.line) for item in found] == [("SCHEMA_UNMET", 4), ("SCHEMA_UNMET", 5)]
+
+
 def test_an_empty_file_is_another_header(run_copy: Path) -> None:
     (item,) = compare(run_copy, lambda _: [])
 
