@@ -62,13 +62,14 @@ class DecisionRule(FrozenModel):
     part: PartName = "sampled"
     unit: Literal["seed, equal-weight mean over tasks"] = "seed, equal-weight mean over tasks"
     test: Literal["two-sided paired sign-flip"] = "two-sided paired sign-flip"
-    alpha: float = 0.05
-    margin: float = 0.05
+    alpha: float = Field(default=0.05, gt=0.0, lt=1.0)
+    margin: float = Field(default=0.05, gt=0.0, le=1.0)
     """Half-width of the band around zero inside which the interval must lie for `no change shown`."""
-    confidence: float = 0.95
-    exact_flips_up_to: int = 2**20
-    flip_draws: int = 100_000
-    bootstrap_resamples: int = 10_000
+    confidence: float = Field(default=0.95, gt=0.0, lt=1.0)
+    exact_flips_up_to: int = Field(default=2**20, ge=1, le=2**22)
+    flip_draws: int = Field(default=100_000, ge=1, le=10_000_000)
+    bootstrap_resamples: int = Field(default=10_000, ge=1, le=1_000_000)
+    """A plan is a stranger's file: what it may ask of the machine that judges by it is bounded."""
     statistics_seed: int = 20_260_101
 
 
