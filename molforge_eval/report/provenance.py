@@ -56,16 +56,16 @@ def identify(run: RunDirectory, root_sha256: str | None, title: str) -> Identity
         run_name=quote(manifest.run_name, LONGEST_SETTING),
         run_format=run.format_version,
         status=manifest.status,
-        status_reason=manifest.status_reason,
+        status_reason=_quoted(manifest.status_reason),
         date=f"{day.day} {day:%B %Y}",
         model=quote(setting.base_model, LONGEST_SETTING),
-        adapter=None if setting.sft_adapter_path is None else quote(setting.sft_adapter_path, LONGEST_SETTING),
+        adapter=_quoted(setting.sft_adapter_path),
         preset=quote(setting.preset, LONGEST_SETTING),
         device=quote(setting.device, LONGEST_SETTING),
-        product_version=manifest.product_version,
-        rules_version=manifest.rules_version,
-        git_commit=manifest.git_commit,
-        git_commit_reason=manifest.git_commit_reason,
+        product_version=quote(manifest.product_version, LONGEST_SETTING),
+        rules_version=quote(manifest.rules_version, LONGEST_SETTING),
+        git_commit=_quoted(manifest.git_commit),
+        git_commit_reason=_quoted(manifest.git_commit_reason),
         root_sha256=root_sha256,
         plan_sha256=manifest.plan_sha256,
         input_adapter_sha256=None if manifest.input_adapter is None else manifest.input_adapter.sha256,
@@ -103,7 +103,9 @@ def list_settings(manifest: RunManifest | None) -> tuple[Setting, ...]:
             rows += [(f"{key}.{name}", inner, origin) for name, inner in value.items()]
         else:
             rows.append((key, value, origin))
-    return tuple(Setting(key=key, value=_spell(value), origin=origin) for key, value, origin in rows)
+    return tuple(
+        Setting(key=quote(key, LONGEST_SETTING), value=_spell(value), origin=origin) for key, value, origin in rows
+    )
 
 
 def list_packages(manifest: RunManifest | None) -> tuple[tuple[str, str], ...]:
@@ -144,6 +146,10 @@ def list_commands(run: RunDirectory) -> tuple[tuple[str, str], ...]:
         preset = shlex.quote(quote(setting.preset, LONGEST_SETTING))
         commands.append(("train", f"molforge-train grpo --preset {preset} --seed {setting.seed}"))
     return tuple(commands)
+
+
+def _quoted(text: str | None) -> str | None:
+    return None if text is None else quote(text, LONGEST_SETTING)
 
 
 def _spell(value: Any) -> str:

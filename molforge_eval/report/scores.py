@@ -5,24 +5,29 @@ Every number comes from the verdict or from the same pairing that the verdict us
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from molforge_env.suites import SCENARIO_IDS
 from molforge_eval import layout
-from molforge_eval.comparison import Bounds
+from molforge_eval.comparison import Bounds, TaskComparison
 from molforge_eval.decision import interval_of
 from molforge_eval.ladder import Ladder
-from molforge_eval.pairing import Cells, Pairing, difference_table, pair_scores, score_table
+from molforge_eval.pairing import Cells, Pairing, pair_scores, score_table
 from molforge_eval.records.evaluation import Evaluation, EvaluationPlan
 from molforge_eval.records.fields import EndedBy
 from molforge_eval.report.evidence import SeedRow, TaskRow
 from molforge_eval.report.number_book import NumberBook
 from molforge_eval.report.numerals import decimal, percent, probability, whole
+from molforge_eval.report.quoting import quote
 from molforge_eval.statistics import Differences, Interval
 from molforge_eval.verdict import Verdict
 
 MEAN = "mean"
 RUNGS = ("do_nothing", "random_valid", "heuristic", "ceiling")
+LONGEST_LABEL = 40
+_SAFE_KEY = re.compile(r"[A-Za-z0-9_:-]{1,80}")
 _LADDER_FILE = "reference policies"
 _NO_BEFORE = "the evaluation before training is missing"
 _NO_AFTER = "the evaluation after training is missing"
@@ -37,28 +42,30 @@ class Sides(NamedTuple):
     plan: EvaluationPlan
 
 
+class Placed(NamedTuple):
+    """Under which id a task's numbers go, and whether its greedy difference may be claimed."""
+
+    key: str
+    is_barred: bool
+
+
 def put_scores(book: NumberBook, sides: Sides, verdict: Verdict, ladder: Ladder) -> tuple[TaskRow, ...]:
     """Put every score down as `score.<task>.<field>`, and return the tasks in planned order."""
     pairing = pair_scores(sides.before, sides.after, sides.plan, sides.plan.decision.part)
     _put_mean(book, sides, verdict)
     _put_counts(book, verdict)
-    for column, comparison in enumerate(verdict.tasks):
-        _put_task(book, sides, verdict, pairing, column)
-        for rung in RUNGS:
-            _put_rung(book, comparison.scenario_id, rung, ladder.score(rung, comparison.scenario_id))
     for rung in RUNGS:
         _put_rung(book, MEAN, rung, ladder.mean(rung))
-    return tuple(
-        TaskRow(
-            task=comparison.scenario_id,
-            label=task_label(comparison.scenario_id),
-            greedy_endings=(
-                _greedy_ending(sides.before, comparison.scenario_id),
-                _greedy_ending(sides.after, comparison.scenario_id),
-            ),
-        )
-        for comparison in verdict.tasks
-    )
+    rows = []
+    for number, comparison in enumerate(_compared(sides, verdict)):
+        task = comparison.scenario_id
+        key = task if _SAFE_KEY.fullmatch(task) and task != MEAN else f"task-{number}"
+        _put_task(book, sides, pairing, comparison, Placed(key, is_barred=verdict.greedy.difference is None))
+        for rung in RUNGS:
+            _put_rung(book, key, rung, _rung_score(ladder, rung, task))
+        endings = (_greedy_ending(sides.before, task), _greedy_ending(sides.after, task))
+        rows.append(TaskRow(task=key, label=task_label(task), greedy_endings=endings))
+    return tuple(rows)
 
 
 def put_seeds(book: NumberBook, sides: Sides, verdict: Verdict) -> tuple[SeedRow, ...]:
@@ -86,7 +93,34 @@ def put_seeds(book: NumberBook, sides: Sides, verdict: Verdict) -> tuple[SeedRow
 
 def task_label(task: str) -> str:
     """Name a task for a reader: `level_0_easy` is `easy`."""
-    return task.rsplit("_", 1)[-1]
+    return quote(task.rsplit("_", 1)[-1], LONGEST_LABEL)
+
+
+def _compared(sides: Sides, verdict: Verdict) -> tuple[TaskComparison, ...]:
+    """Return each task once: those of the deciding part, or, when the plan has none, those of the greedy part."""
+    if verdict.tasks:
+        return tuple({task.scenario_id: task for task in verdict.tasks}.values())
+    greedy = pair_scores(sides.before, sides.after, sides.plan, "greedy")
+    return tuple(
+        TaskComparison(
+            scenario_id=task,
+            before_counted=0,
+            after_counted=0,
+            pairs=0,
+            before_mean=None,
+            after_mean=None,
+            difference=None,
+            p_value=None,
+            holm_p_value=None,
+            greedy_before=next((score for cell, score in greedy.before.items() if cell[0] == task), None),
+            greedy_after=next((score for cell, score in greedy.after.items() if cell[0] == task), None),
+        )
+        for task in dict.fromkeys(greedy.tasks)
+    )
+
+
+def _rung_score(ladder: Ladder, rung: str, task: str) -> float | None:
+    return ladder.score(rung, task) if task in SCENARIO_IDS else None
 
 
 def _put_mean(book: NumberBook, sides: Sides, verdict: Verdict) -> None:
@@ -140,19 +174,18 @@ def _put_counts(book: NumberBook, verdict: Verdict) -> None:
     book.put("rule.confidence", verdict.confidence, percent(verdict.confidence), rule)
 
 
-def _put_task(book: NumberBook, sides: Sides, verdict: Verdict, pairing: Pairing, column: int) -> None:
-    task = verdict.tasks[column]
-    name, rule = task.scenario_id, sides.plan.decision
+def _put_task(book: NumberBook, sides: Sides, pairing: Pairing, task: TaskComparison, placed: Placed) -> None:
+    name, rule = placed.key, sides.plan.decision
     for arm, mean, evaluation, cells in (
         ("before", task.before_mean, sides.before, pairing.before),
         ("after", task.after_mean, sides.after, pairing.after),
     ):
-        table = _column(cells, pairing, name)
+        table = _column(cells, pairing, task.scenario_id)
         found = None if table is None else interval_of(table, rule, f"{arm} {name}")
         _put_side(book, name, arm, mean, found, evaluation)
     found = None
-    if task.difference is not None and verdict.sampled.difference is not None:
-        found = interval_of(difference_table(pairing)[:, [column]], rule, f"difference {name}")
+    if task.difference is not None:
+        found = interval_of(_differences(pairing, task.scenario_id), rule, f"difference {name}")
     _put_signed(book, f"score.{name}.difference", task.difference, _NO_CLAIM)
     reason = _NO_CLAIM if task.difference is None else "the task's paired seeds show no spread"
     _put_signed(book, f"score.{name}.low", None if found is None else found.low, reason)
@@ -161,7 +194,7 @@ def _put_task(book: NumberBook, sides: Sides, verdict: Verdict, pairing: Pairing
     _put(book, f"score.{name}.holm", task.holm_p_value, probability(task.holm_p_value), _NO_CLAIM)
     book.put(f"score.{name}.pairs", task.pairs, whole(task.pairs), *_both("/episodes/*/seed"))
     greedy = None
-    if verdict.greedy.difference is not None and task.greedy_before is not None and task.greedy_after is not None:
+    if task.greedy_before is not None and task.greedy_after is not None and not placed.is_barred:
         greedy = task.greedy_after - task.greedy_before
     _put_greedy(book, name, task.greedy_before, task.greedy_after, greedy, sides)
 
@@ -194,8 +227,9 @@ def _put_greedy(
     _put_signed(book, f"score.{task}.greedy_difference", difference, _NO_CLAIM)
 
 
-def _put_rung(book: NumberBook, task: str, rung: str, score: float) -> None:
-    book.put(f"score.{task}.{rung}", score, decimal(score), (_LADDER_FILE, f"{rung}, {task}"))
+def _put_rung(book: NumberBook, task: str, rung: str, score: float | None) -> None:
+    source = (_LADDER_FILE, f"{rung}, {task}")
+    book.put(f"score.{task}.{rung}", score, decimal(score), source, reason="the task is not on the ladder")
 
 
 def _put_signed(book: NumberBook, number_id: str, value: float | None, reason: str) -> None:
@@ -213,6 +247,12 @@ def _both(part: str) -> tuple[tuple[str, str], tuple[str, str]]:
 def _column(cells: Cells, pairing: Pairing, task: str) -> Differences | None:
     seeds = tuple(seed for seed in pairing.seeds if (task, seed) in cells)
     return score_table(cells, (task,), seeds) if seeds else None
+
+
+def _differences(pairing: Pairing, task: str) -> Differences:
+    cells = {cell: pairing.after[cell] - pairing.before[cell] for cell in pairing.before if cell in pairing.after}
+    seeds = tuple(seed for seed in pairing.seeds if (task, seed) in cells)
+    return score_table(cells, (task,), seeds)
 
 
 def _interval(bounds: Bounds | None) -> Interval | None:

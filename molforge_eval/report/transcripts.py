@@ -11,6 +11,7 @@ from typing import Any, Literal, get_args
 import orjson
 
 from molforge_env.models import Slot
+from molforge_env.molecules import MOLECULES
 from molforge_eval import layout
 from molforge_eval.records.evaluation import EpisodeRecord, Evaluation, PartName, StepRecord
 from molforge_eval.report.evidence import Drawing, Transcript, TranscriptStep
@@ -21,6 +22,7 @@ from molforge_eval.report.scores import Sides, task_label
 
 Key = Literal["before", "after", "best", "worst"]
 MOST_STEPS = 12
+MOST_VETOES = 6
 LONGEST_VALUE = 160
 LONGEST_ANSWER = 240
 LONGEST_CLOSING = 400
@@ -94,7 +96,7 @@ def _transcript(book: NumberBook, key: Key, evaluation: Evaluation, number: int,
         key=key,
         arm=arm,
         part=episode.part,
-        task=episode.scenario_id,
+        task=quote(episode.scenario_id, LONGEST_VALUE),
         label=task_label(episode.scenario_id),
         seed=episode.seed,
         episode_id=episode.episode_id,
@@ -102,11 +104,16 @@ def _transcript(book: NumberBook, key: Key, evaluation: Evaluation, number: int,
         pointer=pointer,
         score=score,
         ended_by=episode.ended_by,
-        start=Drawing(code=episode.scenario.start_molecule, changed=None),
+        start=_start_of(episode),
         steps=steps[:MOST_STEPS],
         omitted_steps=max(0, len(steps) - MOST_STEPS),
         closing=_closing(episode),
     )
+
+
+def _start_of(episode: EpisodeRecord) -> Drawing | None:
+    code = episode.scenario.start_molecule
+    return Drawing(code=code, changed=None) if code in MOLECULES else None
 
 
 def _steps(episode: EpisodeRecord) -> Iterator[TranscriptStep]:
@@ -119,8 +126,8 @@ def _steps(episode: EpisodeRecord) -> Iterator[TranscriptStep]:
             tool=quote(step.tool, LONGEST_VALUE),
             arguments=tuple(_arguments(step.arguments)),
             status=step.status,
-            error_code=step.error_code,
-            vetoes=step.vetoes,
+            error_code=quote(step.error_code, LONGEST_VALUE),
+            vetoes=tuple(quote(name, LONGEST_VALUE) for name in step.vetoes[:MOST_VETOES]),
             reward=decimal(step.reward, signed=True),
             budget=whole(step.remaining_budget),
             answer=quote(" · ".join(step.response.splitlines()), LONGEST_ANSWER),

@@ -110,3 +110,44 @@ def test_the_first_hundred_findings_are_not_all_listed_and_the_others_are_counte
     assert len(evidence.findings) == 60
     assert evidence.omitted_findings == {"SCORE_DIFFERS": 40}
     assert evidence.number("findings.error").value == 100
+
+
+STRANGE = ("mean", "two words", '"><script>alert(1)</script>', "x" * 300, "\N{RIGHT-TO-LEFT OVERRIDE}", "a.b")
+
+
+def test_a_plan_with_strange_task_names_is_shown_and_breaks_nothing(check, plan, random_evaluation) -> None:
+    parts = tuple(part.model_copy(update={"tasks": STRANGE}) for part in plan.parts)
+    evidence = assemble_evidence(check(random_evaluation, random_evaluation, plan.model_copy(update={"parts": parts})))
+
+    assert [row.task for row in evidence.tasks] == [f"task-{number}" for number in range(len(STRANGE))]
+    assert evidence.number("score.task-1.heuristic").reason == "the task is not on the ladder"
+    assert max(len(row.label) for row in evidence.tasks) < 70
+
+
+def test_a_plan_without_a_sampled_part_shows_its_greedy_episodes(check, plan, random_evaluation) -> None:
+    from molforge_eval.plan import standard_plan
+
+    evidence = assemble_evidence(check(random_evaluation, random_evaluation, standard_plan(seeds=0)))
+
+    assert evidence.verdict.outcome == "incomplete"
+    assert len(evidence.tasks) == 3
+    assert evidence.number("score.level_0_easy.greedy_before").value is not None
+    assert evidence.number("score.level_0_easy.before").value is None
+
+
+def test_records_with_strange_texts_are_quoted_and_break_nothing(check, plan, random_evaluation) -> None:
+    first = random_evaluation.episodes[-1]
+    strange = "\N{RIGHT-TO-LEFT OVERRIDE}</td>" * 500
+    scenario = first.scenario.model_copy(update={"start_molecule": strange, "max_budget": 0})
+    steps = tuple(
+        step.model_copy(update={"tool": strange, "vetoes": (strange,) * 50, "error_code": strange, "response": strange})
+        for step in first.steps
+    )
+    poisoned = first.model_copy(update={"scenario": scenario, "steps": steps, "final_score": 1.0})
+    after = random_evaluation.model_copy(update={"episodes": (*random_evaluation.episodes[:-1], poisoned)})
+    evidence = assemble_evidence(check(random_evaluation, after, plan))
+    best = next(script for script in evidence.transcripts if script.key == "best")
+
+    assert best.start is None
+    assert "\N{RIGHT-TO-LEFT OVERRIDE}" not in evidence.model_dump_json()
+    assert len(evidence.model_dump_json()) < 500_000
