@@ -153,6 +153,8 @@ def _texts(evidence: Evidence, rows: Sequence[tuple[str, str]], y: alt.Y, size: 
     values = []
     for task, label in rows:
         before, after = (evidence.number(f"score.{task}.{arm}").value for arm in ("before", "after"))
+        if before is None and after is None:
+            before, after = (evidence.number(f"score.{task}.greedy_{arm}").value for arm in ("before", "after"))
         values.append({"row": label, "text": f"{decimal(before)} → {decimal(after)}"})
     chart: alt.Chart = (
         alt.Chart(alt.InlineData(values=values))

@@ -16,7 +16,7 @@ from molforge_eval import layout
 from molforge_eval.report.evidence import CurveNote, Trend
 from molforge_eval.report.number_book import NumberBook
 from molforge_eval.report.numerals import decimal, scientific, whole
-from molforge_eval.report.series import SHORTEST_TREND, Curve, curve_of, curve_over_steps, thinned, trainer_rows
+from molforge_eval.report.series import SHORTEST_TREND, Curve, Point, curve_of, curve_over_steps, thinned, trainer_rows
 
 TRAINER_COLUMNS = ("reward", "loss", "grad_norm", "learning_rate", "entropy", "kl", "step_time")
 EPISODE_COLUMNS = {"training_reward": "training_reward", "strict_score": "episode_score"}
@@ -59,16 +59,29 @@ def episode_ends(rollouts: pl.DataFrame) -> pl.DataFrame:
 
 
 def slope_of(curve: Curve) -> Slope | None:
-    """Fit a line to the finite points; `None` below five points or when all stand at one step."""
+    """Fit a line to the finite points; `None` below five steps, or when the numbers leave the range of floats."""
     points = curve.finite()
-    if len(points) < SHORTEST_TREND or len({point.step for point in points}) < SHORTEST_TREND:
+    if len({point.step for point in points}) < SHORTEST_TREND:
         return None
+    try:
+        return _fit(points)
+    except (OverflowError, ValueError):  # `fsum` raises the latter for infinities of both signs
+        return None
+
+
+def _fit(points: Sequence[Point]) -> Slope:
     from scipy import stats
 
     values = [point.value for point in points if point.value is not None]
-    fit = stats.linregress([point.step for point in points], values)
-    reach = float(stats.t.ppf(0.5 + _CONFIDENCE / 2, len(points) - 2)) * float(fit.stderr)
-    slope = float(fit.slope)
+    count = len(values)
+    middle, level = _mean([point.step for point in points]), _mean(values)
+    spread = math.fsum((point.step - middle) ** 2 for point in points)
+    products = ((p.step - middle) * (value - level) for p, value in zip(points, values, strict=True))
+    slope = math.fsum(products) / spread
+    # From the residuals themselves: by way of the correlation, a perfect line gives the root of a negative number.
+    misses = ((v - level - slope * (p.step - middle)) ** 2 for p, v in zip(points, values, strict=True))
+    error = math.sqrt(math.fsum(misses) / (count - 2) / spread)
+    reach = float(stats.t.ppf(0.5 + _CONFIDENCE / 2, count - 2)) * error
     return Slope(100 * slope, 100 * (slope - reach), 100 * (slope + reach))
 
 
@@ -88,7 +101,11 @@ def first_and_last(curve: Curve) -> tuple[float, float] | None:
     if not values:
         return None
     tenth = max(1, len(values) // 10)
-    return math.fsum(values[:tenth]) / tenth, math.fsum(values[-tenth:]) / tenth
+    return _mean(values[:tenth]), _mean(values[-tenth:])
+
+
+def _mean(values: Sequence[float]) -> float:
+    return math.fsum(value / len(values) for value in values)
 
 
 def _put_curve(book: NumberBook, name: str, curve: Curve, source: tuple[str, str]) -> None:

@@ -6,6 +6,7 @@ under a pattern of ids. A number that nobody described is refused: it could not 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from functools import cache
@@ -16,6 +17,7 @@ from pydantic import Field
 
 from molforge_env.frozen import FrozenModel
 from molforge_eval.records.fields import Sha256
+from molforge_eval.report.numerals import ABSENT
 from molforge_eval.shipped import template_folder
 
 NumberId = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*(\.[A-Za-z0-9_:-]+)+$", max_length=200)]
@@ -92,6 +94,8 @@ class NumberBook:
         """
         if number_id in self._numbers:
             raise ValueError(f"number {number_id} was put down twice")
+        if value is not None and not math.isfinite(value):
+            value, text, reason = None, ABSENT, "the number leaves the range of floats"
         if value is None and reason is None:
             raise ValueError(f"number {number_id} is unknown without a reason")
         words = words_of(number_id)

@@ -10,6 +10,7 @@ MINUS = "\N{MINUS SIGN}"
 THIN = "\N{NARROW NO-BREAK SPACE}"
 _SMALLEST_EXPONENT_FREE = 1e-4
 _THOUSAND = 1000
+_LONGEST_PLAIN = 1e7
 
 
 def decimal(value: float | None, places: int = 2, *, signed: bool = False) -> str:
@@ -25,6 +26,8 @@ def decimal(value: float | None, places: int = 2, *, signed: bool = False) -> st
     """
     if value is None:
         return ABSENT
+    if abs(value) >= _LONGEST_PLAIN:
+        return f"+{scientific(value)}" if signed and value > 0 else scientific(value)
     text = f"{value:.{places}f}"
     if float(text) == 0.0:
         return text.lstrip("-")

@@ -170,7 +170,8 @@ def _non_finite(value: Any) -> frozenset[str]:
 
 
 def _mean(values: Sequence[float]) -> float:
+    # Each is divided before it is added: a sum of huge numbers would leave the range of floats.
     total = 0.0
     for value in values:
-        total += value
-    return total / len(values)
+        total += value / len(values)
+    return total

@@ -44,3 +44,27 @@ def test_first_and_last_are_means_of_tenths_so_that_a_peak_is_no_level() -> None
 
 def test_a_curve_without_finite_points_has_neither_first_nor_last() -> None:
     assert first_and_last(Curve(column="loss", points=(), gaps=0)) is None
+
+
+def test_a_perfect_line_has_a_slope_and_an_interval_without_width() -> None:
+    slope = slope_of(curve([0.001 * step for step in range(1, 61)]))
+
+    assert slope is not None
+    assert slope.value == pytest.approx(0.1)
+    assert slope.high - slope.low < 1e-6
+
+
+def test_a_level_curve_has_no_slope_and_huge_values_stay_finite() -> None:
+    import math
+
+    assert slope_of(curve([0.001] * 10)) == (0.0, 0.0, 0.0)
+    assert all(math.isfinite(number) for number in slope_of(curve([1e100 * (step % 3) for step in range(10)])) or ())
+
+
+def test_numbers_at_the_edge_of_floats_break_nothing() -> None:
+    edge = curve([1.7e308, -1.7e308, 1.6e308, 1.7e308, 0.0, 1.7e308])
+
+    assert slope_of(edge) is None
+    assert trend_of(edge) == "unknown"
+    assert first_and_last(edge) == (1.7e308, 1.7e308)
+    assert all(point.average is None or abs(point.average) <= 1.8e308 for point in edge.points)

@@ -46,3 +46,8 @@ def test_sizes_and_times_are_spelled_for_a_reader() -> None:
 
 def test_an_interval_names_both_ends() -> None:
     assert numerals.interval(-0.1, 0.2, signed=True) == f"{MINUS}0.10 to +0.20"
+
+
+def test_a_huge_number_is_spelled_short() -> None:
+    assert numerals.decimal(1.7e308) == "1.7e308"
+    assert numerals.decimal(-2.5e7, signed=True) == f"{MINUS}2.5e7"
