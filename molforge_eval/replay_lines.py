@@ -86,7 +86,7 @@ def _play(task: LinesTask, session: ToolSession, state: dict[str, Any]) -> Itera
     for row in task.rows:
         if row["status"] == "env_error":
             return
-        expected = {**_EMPTY, **state}
+        expected = {**_EMPTY, **_SILENT, **state}
         if row["tool"] is not None:
             result = call_tool(session, row["tool"], orjson.loads(row["arguments"]))
             last = result.outcome or last
@@ -99,6 +99,9 @@ def _play(task: LinesTask, session: ToolSession, state: dict[str, Any]) -> Itera
                 return
     yield from _check_end(task, session, last)
 
+
+_SILENT: Row = {"arguments": "{}"}
+"""What a line without a call says beside `_EMPTY`."""
 
 _EMPTY: Row = {
     "action_type": "none",

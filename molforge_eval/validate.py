@@ -13,6 +13,7 @@ from molforge_eval.catalogue import LEVELS, Level, entry_of, finding
 from molforge_eval.checks import (
     adapters,
     comparability,
+    configuration,
     evaluations,
     identity,
     numbers,
@@ -41,6 +42,7 @@ CHECKS: Mapping[str, Check] = {
     "seals": seals.check,
     "evaluations": evaluations.check,
     "comparability": comparability.check,
+    "configuration": configuration.check,
     "training": training.check,
     "rollouts": rollouts.check,
     "trainer_means": trainer_means.check,

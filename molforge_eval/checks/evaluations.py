@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any
 
 from molforge_eval.canonical import digest, plain
@@ -55,6 +56,7 @@ def _check_episode(path: str, index: int, episode: EpisodeRecord, policy: str) -
             "/total_reward",
         )
     yield from _check_ending(path, index, episode)
+    yield from _check_turns(path, index, episode)
     for key, recorded, expected in _headlines(episode):
         if recorded != expected:
             yield wrong("SCORE_DIFFERS", f"{key} is {seen(recorded)}, the episode gives {seen(expected)}", f"/{key}")
@@ -88,6 +90,37 @@ def _check_ending(path: str, index: int, episode: EpisodeRecord) -> Iterator[Fin
         yield wrong(f"ended_by is {seen(episode.ended_by)}, error is {seen(episode.error)}", "/error")
     if episode.ended_by == "submit" and done and done[0].action_type != "submit":
         yield wrong(f'ended_by is "submit", the last step is {seen(done[0].action_type)}', "/ended_by", done[0].step)
+
+
+def _check_turns(path: str, index: int, episode: EpisodeRecord) -> Iterator[Finding]:
+    """Turns are numbered from 0, steps belong to them in order, and token counts add up."""
+
+    def wrong(code: str, what: str, key: str) -> Finding:
+        return finding(code, what, file=path, pointer=f"/episodes/{index}{key}", episode=episode.episode_id)
+
+    for place, turn in enumerate(episode.turns):
+        if turn.turn != place:
+            yield wrong(
+                "TURN_MISCOUNTED", f"turn {place} of the episode is numbered {turn.turn}", f"/turns/{place}/turn"
+            )
+    for place, (first, second) in enumerate(pairwise(episode.steps), 1):
+        if second.turn < first.turn:
+            what = f"a step of turn {second.turn} after one of turn {first.turn}"
+            yield wrong("TURN_MISCOUNTED", what, f"/steps/{place}/turn")
+    written = [turn.completion_tokens for turn in episode.turns]
+    if episode.completion_tokens != sum(written):
+        what = f"completion_tokens is {episode.completion_tokens}, the turns have {sum(written)}"
+        yield wrong("TOKENS_DIFFER", what, "/completion_tokens")
+    # A script reads no tokens.
+    given = episode.turns[-1].prompt_tokens - sum(written[:-1]) if episode.turns else 0
+    if episode.prompt_tokens != max(given, 0):
+        what = f"prompt_tokens is {episode.prompt_tokens}, the turns make it {given}"
+        yield wrong("TOKENS_DIFFER", what, "/prompt_tokens")
+    for place, (before, after) in enumerate(pairwise(episode.turns), 1):
+        least = before.prompt_tokens + before.completion_tokens
+        if after.prompt_tokens < least:
+            what = f"the context has {after.prompt_tokens} tokens, the turn before left {least}"
+            yield wrong("TOKENS_DIFFER", what, f"/turns/{place}/prompt_tokens")
 
 
 def _check_coverage(path: str, evaluation: Evaluation) -> Iterator[Finding]:

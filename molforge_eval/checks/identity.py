@@ -11,7 +11,6 @@ from molforge_eval import layout
 from molforge_eval.canonical import digest
 from molforge_eval.catalogue import finding, seen, short
 from molforge_eval.findings import Finding
-from molforge_eval.records import EvaluationPlan, RunManifest
 from molforge_eval.records.fields import utc_text
 from molforge_eval.run_directory import RunDirectory
 
@@ -63,20 +62,6 @@ def _check_plan(run: RunDirectory) -> Iterator[Finding]:
         elif planned is not None and own != planned:
             what = f"the evaluation played plan {short(own)}, the run's plan is {short(planned)}"
             yield finding("PLAN_DIFFERS", what, file=path, pointer="/plan")
-    if run.manifest is not None and run.plan is not None:
-        yield from _check_interface(run.manifest, run.plan)
-
-
-def _check_interface(manifest: RunManifest, plan: EvaluationPlan) -> Iterator[Finding]:
-    settings = manifest.configuration
-    pairs = [
-        ("turn_limit", settings.turn_limit, plan.turn_limit),
-        ("observation_length", settings.observation_length, plan.observation_length),
-    ]
-    for key, trained, planned in pairs:
-        if trained != planned:
-            what = f"{key} is {seen(trained)} in training and {seen(planned)} in the evaluation"
-            yield finding("INTERFACE_DIFFERS", what, file=layout.MANIFEST, pointer=f"/configuration/{key}")
 
 
 def _check_laboratory(run: RunDirectory) -> Iterator[Finding]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import polars as pl
@@ -41,6 +41,7 @@ def check(run: RunDirectory) -> Iterator[Finding]:
         pl.col("generation").first(),
     )
     yield from _check_whole(episodes)
+    yield from _check_early(lines)
     yield from _check_facts(lines)
     yield from _check_steps(lines)
     yield from _check_groups(run, episodes)
@@ -58,6 +59,15 @@ def _check_whole(episodes: pl.DataFrame) -> Iterator[Finding]:
         yield finding("EPISODE_UNENDED", what, file=_PATH, **place)
 
 
+def _check_early(lines: pl.DataFrame) -> Iterator[Finding]:
+    """Score and pay of an episode stand on its last line only."""
+    told = pl.col("episode_score").is_not_null() | pl.col("training_reward").is_not_null()
+    early = lines.filter(pl.col("ended_by").is_null() & told)
+    for line, episode, step in early.select("line", "episode_id", "step_index").iter_rows():
+        what = "the line has the score or the pay of its episode and does not end it"
+        yield finding("EPISODE_UNENDED", what, file=_PATH, line=line, episode=episode, step=step)
+
+
 def _check_facts(lines: pl.DataFrame) -> Iterator[Finding]:
     """Every line of an episode is of one task, seed and place in the training."""
     for key in ("seed", "scenario_id", "difficulty", "reward_mode", "trainer_step", "generation"):
@@ -69,18 +79,36 @@ def _check_facts(lines: pl.DataFrame) -> Iterator[Finding]:
 
 def _check_steps(lines: pl.DataFrame) -> Iterator[Finding]:
     """Within an episode the step counter rises by one with each step and stands still otherwise."""
-    walked = lines.select("line", "episode_id", "step_index", "turn", stepped=pl.col("transition_reward").is_not_null())
+    walked = lines.select(
+        "line",
+        "episode_id",
+        "step_index",
+        "turn",
+        stepped=pl.col("transition_reward").is_not_null(),
+        spoken=pl.col("raw_completion").is_not_null() | (pl.col("source") != "model"),
+    )
     before = walked.with_columns(
         expected=(pl.col("step_index").shift(1).over("episode_id").fill_null(0) + pl.col("stepped").cast(pl.Int64)),
-        turn_before=pl.col("turn").shift(1).over("episode_id").fill_null(0),
+        turn_before=pl.col("turn").shift(1).over("episode_id").fill_null(-1),
     )
-    wrong = before.filter((pl.col("step_index") != pl.col("expected")) | (pl.col("turn") < pl.col("turn_before")))
+    # A turn may hold several calls; the first of them carries its words, so a new number and new words come together.
+    is_new = (pl.col("turn") == pl.col("turn_before") + 1) & pl.col("spoken")
+    is_same = (pl.col("turn") == pl.col("turn_before")) & ~pl.col("spoken")
+    wrong = before.filter((pl.col("step_index") != pl.col("expected")) | ~(is_new | is_same))
     for row in wrong.iter_rows(named=True):
-        what = f"step_index is {row['step_index']}, the lines before it make it {row['expected']}"
-        if row["step_index"] == row["expected"]:
-            what = f"turn is {row['turn']} after turn {row['turn_before']}"
+        what = _miscount(row)
         place: dict[str, Any] = {"line": row["line"], "episode": row["episode_id"], "step": row["step_index"]}
         yield finding("STEP_MISCOUNTED", what, file=_PATH, **place)
+
+
+def _miscount(row: Mapping[str, Any]) -> str:
+    if row["step_index"] != row["expected"]:
+        return f"step_index is {row['step_index']}, the lines before it make it {row['expected']}"
+    if row["turn"] == row["turn_before"]:
+        return f"turn {row['turn']} has a second completion"
+    if row["turn"] == row["turn_before"] + 1:
+        return f"turn {row['turn']} has no completion"
+    return f"turn is {row['turn']} after turn {row['turn_before']}"
 
 
 def _check_groups(run: RunDirectory, episodes: pl.DataFrame) -> Iterator[Finding]:
@@ -112,11 +140,10 @@ def _check_groups(run: RunDirectory, episodes: pl.DataFrame) -> Iterator[Finding
 
 
 def _check_conduct(lines: pl.DataFrame, episodes: pl.DataFrame) -> Iterator[Finding]:
-    calls = lines.filter(pl.col("tool").is_not_null())
-    fallback = calls.filter(pl.col("source") == "fallback")
+    fallback = lines.filter(pl.col("source") == "fallback")
     if len(fallback):
-        share = len(fallback) / len(calls)
-        what = f"{len(fallback)} of {len(calls)} calls came from a fallback, not from the model"
+        share = len(fallback) / len(lines)
+        what = f"{len(fallback)} of {len(lines)} lines came from a fallback, not from the model"
         code = "FALLBACK_RULES" if share > _MOST_FALLBACK else "FALLBACK_PRESENT"
         yield finding(code, what, file=_PATH, line=fallback["line"][0], episode=fallback["episode_id"][0])
     broken = episodes.filter(pl.col("ended_by") == "env_error")

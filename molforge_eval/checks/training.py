@@ -18,6 +18,9 @@ _PATH = layout.TRAINER_LOG
 _MAIN_KEYS = frozenset({"loss", "grad_norm", "reward", "reward_std", "learning_rate", "kl", "entropy", "train_loss"})
 """Keys whose numbers carry the claim of training; a number that is not finite under another key is a warning."""
 
+_LOSS_ROOM = 1e-4
+"""Versions of the host round the logged loss to four decimals."""
+
 
 def check(run: RunDirectory) -> Iterator[Finding]:
     """Look at the trainer log, and at what the manifest says of the training."""
@@ -114,9 +117,26 @@ def _check_manifest(run: RunDirectory, manifest: RunManifest) -> Iterator[Findin
             yield finding("STEPS_DIFFER", what, file=_PATH)
         return
     yield from _check_last_step(rows, manifest)
+    yield from _check_summary_row(run.trainer_log, rows, manifest)
     if settings.beta > 0 and ("kl" not in rows.columns or rows["kl"].null_count() == len(rows)):
         what = f"beta is {settings.beta} and no row has the key kl"
         yield finding("KL_MISSING", what, file=_PATH, line=rows["line"][0], pointer="/kl")
+
+
+def _check_summary_row(log: pl.DataFrame, rows: pl.DataFrame, manifest: RunManifest) -> Iterator[Finding]:
+    """The summary row stands at the end and repeats the mean loss."""
+    for row in log.filter(pl.col("type") == "summary").iter_rows(named=True):
+        if row["step"] != manifest.steps_completed:
+            what = f"the summary row is of step {row['step']}, the manifest says {manifest.steps_completed} steps"
+            yield finding("STEPS_DIFFER", what, file=_PATH, line=row["line"], pointer="/step")
+        recorded = row.get("train_loss")
+        losses = rows["loss"].drop_nulls() if rows.schema.get("loss") == pl.Float64 else pl.Series(dtype=pl.Float64)
+        # With a row for every step the mean over rows is the mean over steps, up to the host's rounding.
+        if isinstance(recorded, float) and len(losses) == manifest.steps_completed:
+            mean = float(losses.to_numpy().mean())
+            if abs(recorded - mean) > _LOSS_ROOM * max(1.0, abs(mean)):
+                what = f"train_loss is {recorded}, the mean of the {len(losses)} rows is {mean}"
+                yield finding("TRAINER_MEAN_DIFFERS", what, file=_PATH, line=row["line"], pointer="/train_loss")
 
 
 def _check_last_step(rows: pl.DataFrame, manifest: RunManifest) -> Iterator[Finding]:

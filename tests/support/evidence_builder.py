@@ -109,7 +109,7 @@ class SpeakingPlayer:
                 turn.model_copy(
                     update={
                         "raw_completion": spoken.get(turn.turn, "I stop here."),
-                        "prompt_tokens": 100 + turn.turn,
+                        "prompt_tokens": 100 + 40 * turn.turn,
                         "completion_tokens": 12,
                         "prompt_ids_sha256": digest([turn.turn]),
                     }
@@ -117,7 +117,10 @@ class SpeakingPlayer:
                 for turn in played.turns
             )
             yield played._replace(
-                turns=turns, prompt_tokens=100, completion_tokens=12 * len(turns), wall_time_seconds=0.25
+                turns=turns,
+                prompt_tokens=turns[-1].prompt_tokens - 12 * (len(turns) - 1),
+                completion_tokens=12 * len(turns),
+                wall_time_seconds=0.25,
             )
 
 
@@ -389,7 +392,7 @@ def _train(root: Path, configuration: Configuration, prompts: int, clock: Clock)
             elapsed_seconds=99.0,
             non_finite={},
             train_runtime=99.0,
-            train_loss=0.01,
+            train_loss=sum(row.loss for row in rows) / len(rows),
         )
     )
     write_lines(root, [plain(line) for line in lines])

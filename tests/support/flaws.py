@@ -75,6 +75,11 @@ def deep(path: str, *steps: str | int, value: Any) -> Callable[[Path], None]:
     return lambda root: edit_json(root, path, change)
 
 
+def setting(key: str, value: Any) -> Callable[[Path], None]:
+    """Set one setting of the manifest."""
+    return deep(layout.MANIFEST, "configuration", key, value=value)
+
+
 def line(number: int, path: str = layout.ROLLOUTS, **changes: Any) -> Callable[[Path], None]:
     """Set keys of one line of a log."""
     return lambda root: edit_line(root, number, path, **changes)
@@ -347,6 +352,11 @@ def _lose_rollouts(root: Path) -> None:
     write(root, layout.PLOT_DATA, file_bytes({**table, "plots": kept}))
 
 
+def _miscount_adapter(root: Path) -> None:
+    deep(layout.MANIFEST, "output_adapter", "parameters", value=1)(root)
+    top(layout.MANIFEST, trainable_parameters=1)(root)
+
+
 def _unsign(root: Path) -> None:
     path = root / "plots/loss_curve.png"
     path.write_bytes(builder.with_text(path.read_bytes(), "molforge:run_id", "run 0123456789ab"))
@@ -453,6 +463,10 @@ FLAWS: tuple[Flaw, ...] = (
     Flaw("TOTAL_DIFFERS", episode(2, lambda entry: entry.update(total_reward=99.0))),
     Flaw("SCORE_DIFFERS", episode(2, lambda entry: entry.update(submission_score=0.99))),
     Flaw("ENDING_DIFFERS", episode(2, lambda entry: entry.update(ended_by="no_call"))),
+    Flaw("TURN_MISCOUNTED", episode(2, lambda entry: entry["turns"][1].update(turn=3))),
+    Flaw("TOKENS_DIFFER", episode(2, lambda entry: entry.update(completion_tokens=1)), name="written"),
+    Flaw("TOKENS_DIFFER", episode(2, lambda entry: entry.update(prompt_tokens=1)), name="read"),
+    Flaw("TOKENS_DIFFER", episode(2, lambda entry: entry["turns"][1].update(prompt_tokens=9)), name="context"),
     Flaw("EPISODE_REPEATED", lambda root: edit_json(root, layout.AFTER, _repeat_episode), also=("EPISODE_MISSING",)),
     Flaw("EPISODE_UNPLANNED", episode(2, lambda entry: entry.update(seed=7)), also=("SCENARIO_DIFFERS",)),
     Flaw(
@@ -488,6 +502,16 @@ FLAWS: tuple[Flaw, ...] = (
         ),
     ),
     Flaw("KL_MISSING", every_line(layout.TRAINER_LOG, lambda row: row.pop("kl", None))),
+    Flaw("SCHEDULE_DIFFERS", line(3, layout.TRAINER_LOG, learning_rate=5e-4)),
+    Flaw("CONFIGURATION_DIFFERS", setting("batch_size", 12), name="batch"),
+    Flaw("CONFIGURATION_DIFFERS", setting("num_iterations", 2), name="iterations"),
+    Flaw("CONFIGURATION_DIFFERS", setting("reward_mode", "dense"), name="reward mode"),
+    Flaw("CONFIGURATION_DIFFERS", setting("seed", 2), name="seed"),
+    Flaw("CONFIGURATION_DIFFERS", setting("run_after_eval", value=False), name="evaluation"),
+    Flaw("INTERFACE_DIFFERS", setting("temperature", 0.5), name="temperature"),
+    Flaw("COUNT_DIFFERS", top(layout.MANIFEST, trainable_parameters=7), name="trainable"),
+    Flaw("STEPS_DIFFER", line(5, layout.TRAINER_LOG, step=9), name="summary row"),
+    Flaw("TRAINER_MEAN_DIFFERS", line(5, layout.TRAINER_LOG, train_loss=0.5), name="loss"),
     Flaw("RUN_INCOMPLETE", top(layout.MANIFEST, status="interrupted")),
     Flaw("STEPS_DIFFER", deep(layout.MANIFEST, "configuration", "max_steps", value=800)),
     Flaw("STATUS_DIFFERS", top(layout.MANIFEST, ended_at=None)),
@@ -495,6 +519,8 @@ FLAWS: tuple[Flaw, ...] = (
     # Rollouts.
     Flaw("EPISODE_HEADLESS", line(1, prompt=None, scenario=None)),
     Flaw("EPISODE_UNENDED", lambda root: builder.drop_line(root, -1), also=("TRAINER_MEAN_DIFFERS",)),
+    Flaw("EPISODE_UNENDED", line(2, episode_score=0.5), name="early score"),
+    Flaw("STEP_MISCOUNTED", line(4, turn=9), also=("STEP_MISCOUNTED",), name="turn"),
     Flaw("EPISODE_MIXED", line(3, difficulty="hard")),
     Flaw("STEP_MISCOUNTED", lambda root: builder.drop_line(root, 5)),
     Flaw(
@@ -528,7 +554,7 @@ FLAWS: tuple[Flaw, ...] = (
         "hashes",
         also=("PLOT_OUTDATED",),
     ),
-    Flaw("PLOT_DATA_DIFFERS", line(2, layout.TRAINER_LOG, loss=0.9), "hashes"),
+    Flaw("PLOT_DATA_DIFFERS", line(2, layout.TRAINER_LOG, grad_norm=0.9), "hashes"),
     Flaw("PLOT_MISSING", gone("plots/grad_norm_curve.png"), "hashes"),
     Flaw(
         "PLOT_UNLISTED",
@@ -557,7 +583,7 @@ FLAWS: tuple[Flaw, ...] = (
     Flaw("ADAPTER_ZERO", tensors(lambda values: {name: value * ("lora_A" in name) for name, value in values.items()})),
     Flaw("ADAPTER_EMPTY", tensors(dict.clear), also=("ADAPTER_COUNT_DIFFERS",)),
     Flaw("ADAPTER_RANK_DIFFERS", top(layout.ADAPTER_CONFIG, r=16)),
-    Flaw("ADAPTER_COUNT_DIFFERS", deep(layout.MANIFEST, "output_adapter", "parameters", value=1)),
+    Flaw("ADAPTER_COUNT_DIFFERS", _miscount_adapter),
     Flaw("ADAPTER_DIFFERS", lambda root: rename_adapter(root, "0" * 64)),
     Flaw(
         "ADAPTER_UNCHANGED",
@@ -593,6 +619,8 @@ def _never_ended(root: Path) -> None:
     def silence(entry: dict[str, Any]) -> None:
         entry["steps"], entry["turns"] = entry["steps"][:2], entry["turns"][:3]
         entry["turns"][2]["raw_completion"] = "I stop here."
+        entry["completion_tokens"] = sum(turn["completion_tokens"] for turn in entry["turns"])
+        entry["prompt_tokens"] = entry["turns"][2]["prompt_tokens"] - 2 * entry["turns"][0]["completion_tokens"]
         entry.update(ended_by="malformed_call", scores=None, final_score=0.0, submission_score=None)
         entry.update(progress_score=None, total_reward=round(sum(step["reward"] for step in entry["steps"]), 4))
 
@@ -612,6 +640,13 @@ def _word_otherwise(root: Path) -> None:
     line(1, prompt="Play.")(root)
 
 
+def _argue_silently(root: Path) -> None:
+    lines = read_lines(root)
+    silent = next(entry for entry in lines if entry["tool"] is None)
+    silent["arguments"] = {"a": 1}
+    write_lines(root, lines)
+
+
 def _empty(root: Path) -> None:
     gone(layout.BEFORE, layout.AFTER, layout.ROLLOUTS, layout.METRICS_TABLE, layout.PLOT_DATA, layout.TRAINER_LOG)(root)
     for picture in sorted((root / "plots").iterdir()):
@@ -628,6 +663,7 @@ REPLAY_FLAWS: tuple[Flaw, ...] = (
     Flaw("REPLAY_NOTHING", _empty, "hashes", also=("ARTIFACT_MISSING", "EVALUATION_MISSING", "LOG_MISSING")),
     Flaw("REPLAY_SCENARIO_DIFFERS", episode(2, _easier), also=("BEFORE_AFTER_UNLIKE",)),
     Flaw("REPLAY_STEP_DIFFERS", line(7, reward=0.5), name="reward of a line"),
+    Flaw("REPLAY_STEP_DIFFERS", _argue_silently, name="arguments of no call"),
     Flaw("REPLAY_STEP_DIFFERS", episode(2, _other_action), name="action of an evaluation"),
     Flaw("REPLAY_SCORE_DIFFERS", episode(2, lambda entry: entry["scores"].update(potency_score=0.5))),
     Flaw("REPLAY_ENDING_DIFFERS", _never_ended),
@@ -640,7 +676,7 @@ REPLAY_FLAWS: tuple[Flaw, ...] = (
         _word_otherwise,
     ),
     Flaw("REPLAY_CALL_DIFFERS", episode(2, lambda entry: entry["turns"][1].update(raw_completion="I say nothing."))),
-    Flaw("REPLAY_CALL_DIFFERS", line(2, raw_completion=None), name="no words"),
+    Flaw("REPLAY_CALL_DIFFERS", line(2, raw_completion=None), also=("STEP_MISCOUNTED",), name="no words"),
     Flaw("REPLAY_CALL_UNREAD", episode(2, _unreadable_call)),
     Flaw("REPLAY_REWARD_DIFFERS", _pay_more),
 )

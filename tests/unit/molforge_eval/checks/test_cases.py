@@ -26,8 +26,9 @@ def codes(run: Path) -> set[str]:
 
 
 def train_rows(run: Path, **changes: Any) -> None:
-    rows = read_lines(run, LOG)
-    write_lines(run, [{**row, **changes} if row["type"] == "train" else row for row in rows], LOG)
+    *rows, last = read_lines(run, LOG)
+    end = {**last, "train_loss": changes.get("loss", last["train_loss"])}
+    write_lines(run, [*({**row, **changes} for row in rows), end], LOG)
 
 
 def test_c001_a_gradient_that_is_nan_is_named_by_line_and_key(run_copy: Path) -> None:

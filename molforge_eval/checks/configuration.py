@@ -1,0 +1,112 @@
+"""Whether the run was made with the settings that its manifest states (rule R4), as far as records can tell."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import polars as pl
+
+from molforge_eval import layout
+from molforge_eval.catalogue import finding, seen
+from molforge_eval.findings import Finding
+from molforge_eval.records import Configuration, EvaluationPlan, RunManifest
+from molforge_eval.run_directory import RunDirectory
+
+_SCHEDULES: Mapping[str, Callable[[float], float]] = {
+    "constant": lambda _: 1.0,
+    "linear": lambda share: 1.0 - share,
+    "cosine": lambda share: 0.5 * (1.0 + math.cos(math.pi * share)),
+}
+"""Factor of the learning rate by the share of steps that are done, without warm-up; other schedules are not checked."""
+_ROOM = 1e-6
+
+
+def check(run: RunDirectory) -> Iterator[Finding]:
+    """Hold the settings of the manifest to plan, logs and files."""
+    manifest = run.manifest
+    if manifest is None:
+        return
+    settings = manifest.configuration
+    yield from _check_settings(run, manifest)
+    if run.plan is not None:
+        yield from _check_plan(settings, run.plan)
+    yield from _check_batches(run, manifest)
+    yield from _check_learning_rate(run, settings)
+
+
+def _check_settings(run: RunDirectory, manifest: RunManifest) -> Iterator[Finding]:
+    settings = manifest.configuration
+    if manifest.seeds.get("training", settings.seed) != settings.seed:
+        yield _unlike("seed", settings.seed, f"seeds has {manifest.seeds['training']}")
+    for key, path in (("run_before_eval", layout.BEFORE), ("run_after_eval", layout.AFTER)):
+        if not getattr(settings, key) and path in run.files:
+            yield _unlike(key, value=False, what=f"{path} is there")
+    modes = run.rollouts["reward_mode"].unique().to_list()
+    for mode in sorted(mode for mode in modes if mode != settings.reward_mode):
+        yield _unlike("reward_mode", settings.reward_mode, f"rollout lines have {seen(mode)}")
+    output = manifest.output_adapter
+    if output is not None and manifest.trainable_parameters not in (None, 0, output.parameters):
+        what = f"{manifest.trainable_parameters} parameters were trainable, the adapter has {output.parameters}"
+        yield finding("COUNT_DIFFERS", what, file=layout.MANIFEST, pointer="/trainable_parameters")
+
+
+def _check_plan(settings: Configuration, plan: EvaluationPlan) -> Iterator[Finding]:
+    """Training and evaluation must read the same texts, under the same limits."""
+    pairs: list[tuple[str, Any, Any]] = [
+        ("turn_limit", settings.turn_limit, plan.turn_limit),
+        ("observation_length", settings.observation_length, plan.observation_length),
+    ]
+    for part in plan.parts:
+        decoding = part.decoding
+        pairs.append(("max_new_tokens", settings.max_new_tokens, decoding.max_new_tokens))
+        pairs.append(("max_completion_length", settings.max_completion_length, decoding.max_completion_length))
+        if part.name == "sampled":
+            pairs.append(("eval_seeds", settings.eval_seeds, len(part.seeds)))
+            pairs += [
+                (key, getattr(settings, key), getattr(decoding, key)) for key in ("temperature", "top_p", "top_k")
+            ]
+    for key, trained, planned in dict.fromkeys(pairs):
+        if trained != planned:
+            what = f"{key} is {seen(trained)} in training and {seen(planned)} in the evaluation"
+            yield finding("INTERFACE_DIFFERS", what, file=layout.MANIFEST, pointer=f"/configuration/{key}")
+
+
+def _check_batches(run: RunDirectory, manifest: RunManifest) -> Iterator[Finding]:
+    """Episodes come in batches of one size, and each batch serves a set number of steps."""
+    settings = manifest.configuration
+    ends = run.rollouts.filter(pl.col("ended_by").is_not_null())
+    sizes = ends.group_by("trainer_step").len().sort("trainer_step")
+    # A resumed run generates anew from the step that it went on from.
+    if not len(sizes) or len(run.trainer_log.filter(pl.col("type") == "resume")):
+        return
+    size = settings.batch_size * settings.gradient_accumulation
+    usual = int(sizes["len"].mode().sort()[-1])
+    is_one_device = manifest.hardware.accelerator is None
+    if size and (usual != size if is_one_device else usual % size):
+        what = f"a step generated {usual} episodes"
+        yield _unlike("batch_size", settings.batch_size, f"{what}, batch size and accumulation make {size}")
+    gaps = set(sizes["trainer_step"].diff().drop_nulls().to_list())
+    if gaps and gaps != {settings.num_iterations}:
+        what = f"episodes were generated every {min(gaps)} steps"
+        yield _unlike("num_iterations", settings.num_iterations, what)
+
+
+def _check_learning_rate(run: RunDirectory, settings: Configuration) -> Iterator[Finding]:
+    rows = run.trainer_log.filter(pl.col("type") == "train")
+    factor = _SCHEDULES.get(settings.lr_scheduler)
+    if factor is None or not settings.max_steps or rows.schema.get("learning_rate") != pl.Float64:
+        return
+    for line, step, rate in rows.select("line", "step", "learning_rate").drop_nulls().iter_rows():
+        # A version of the host logs the rate of the step, another that of the next one.
+        shares = [min(done, settings.max_steps) / settings.max_steps for done in (step - 1, step)]
+        rates = [settings.learning_rate * factor(share) for share in shares]
+        if not any(abs(rate - wanted) <= _ROOM * settings.learning_rate for wanted in rates):
+            what = f"learning_rate is {rate} at step {step}, schedule {settings.lr_scheduler} gives {rates[0]}"
+            yield finding("SCHEDULE_DIFFERS", what, file=layout.TRAINER_LOG, line=line, pointer="/learning_rate")
+
+
+def _unlike(key: str, value: object, what: str) -> Finding:
+    text = f"{key} is {seen(value)}, {what}"
+    return finding("CONFIGURATION_DIFFERS", text, file=layout.MANIFEST, pointer=f"/configuration/{key}")
