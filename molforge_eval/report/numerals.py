@@ -121,6 +121,15 @@ def duration(seconds: float | None) -> str:
     return f"{minutes} min {rest} s" if minutes else f"{rest} s"
 
 
+def short_commit(value: str) -> str:
+    """Spell a commit by its first digits, and keep the word that says the tree was changed.
+
+    >>> short_commit("9c41d0e6b1f34a558cc2"), short_commit("9c41d0e6b1f34a558cc2-dirty")
+    ('9c41d0e6b1', '9c41d0e6b1-dirty')
+    """
+    return value[:10] + ("-dirty" if value.endswith("-dirty") else "")
+
+
 def short_hash(value: str | None) -> str:
     """Spell a hash by its first and last digits; the full one stands in the tables."""
     return ABSENT if value is None else f"{value[:8]}…{value[-4:]}"

@@ -17,7 +17,7 @@ from molforge_env.molecules import molecule_from_code
 from molforge_eval.report.drawings import draw_molecule
 from molforge_eval.report.evidence import Evidence
 from molforge_eval.report.number_book import Source
-from molforge_eval.report.numerals import percent, short_hash
+from molforge_eval.report.numerals import percent, short_commit, short_hash
 from molforge_eval.report.quoting import quote
 from molforge_eval.report.render import Svg
 from molforge_eval.shipped import template_folder
@@ -95,6 +95,7 @@ def open_templates(folder: Path | None = None) -> Environment:
         model_name=model_name,
         percent=percent,
         places=places,
+        short_commit=short_commit,
         short_hash=short_hash,
     )
     environment.globals["trend_words"] = TREND_WORDS
@@ -154,9 +155,9 @@ def places(sources: Sequence[Source]) -> list[tuple[str, str]]:
 
 
 def model_name(name: str) -> str:
-    """Name a model by the last part of its path or hub name.
+    """Name a model by the last two parts of its path, or by its hub name.
 
-    >>> model_name("models/tiny"), model_name("Qwen/Qwen3.5-2B")
-    ('tiny', 'Qwen3.5-2B')
+    >>> model_name("molforge_train/models/tiny/base"), model_name("Qwen/Qwen3.5-2B")
+    ('tiny/base', 'Qwen/Qwen3.5-2B')
     """
-    return name.rstrip("/").rsplit("/", 1)[-1] or name
+    return "/".join(name.rstrip("/").split("/")[-2:]) or name

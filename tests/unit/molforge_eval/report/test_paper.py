@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import io
 import re
+from pathlib import Path
 
 import pikepdf
 import pypdf
@@ -106,8 +107,15 @@ def test_printing_twice_gives_the_same_bytes(printed, evidence, figures, enclosu
     assert render_paper(evidence, figures, enclosures, created=CREATED) == printed
 
 
-def test_a_letter_sheet_is_a_letter_sheet(evidence, figures) -> None:
-    data = render_paper(evidence, figures, (), size="letter")
+def only_the_first_page(folder: Path, rest: str = "") -> Path:
+    """Templates whose other chapters are a text of the test's own."""
+    (folder / "sections").mkdir()
+    (folder / "sections" / "all.html.j2").write_text(rest)
+    return folder
+
+
+def test_a_letter_sheet_is_a_letter_sheet(evidence, figures, tmp_path) -> None:
+    data = render_paper(evidence, figures, (), size="letter", templates=only_the_first_page(tmp_path))
 
     assert [float(side) for side in pypdf.PdfReader(io.BytesIO(data)).pages[0].mediabox[2:]] == [612.0, 792.0]
 
@@ -123,12 +131,11 @@ def test_the_document_names_only_what_travels_with_it(evidence, figures) -> None
 def test_no_address_is_read_even_when_a_template_names_one(evidence, figures, tmp_path) -> None:
     secret = tmp_path / "secret.txt"
     secret.write_text("the secret of the machine")
-    (tmp_path / "sections").mkdir()
-    (tmp_path / "sections" / "glossary.html.j2").write_text(
+    naming = (
         f'<link rel="attachment" href="{secret.as_uri()}"><img src="{secret.as_uri()}" alt="x">'
         '<img src="http://127.0.0.1:9/x" alt="x"><img src="data:text/plain,hello" alt="x"><p id="glossary">words</p>'
     )
-    data = render_paper(evidence, figures, (), templates=tmp_path)
+    data = render_paper(evidence, figures, (), templates=only_the_first_page(tmp_path, naming))
 
     with pikepdf.open(io.BytesIO(data)) as pdf:
         assert list(pdf.attachments) == []
@@ -144,14 +151,11 @@ def test_a_child_that_needs_too_much_memory_is_refused_with_three_lines(evidence
 
 
 def test_a_child_that_takes_too_long_is_ended(evidence, figures, tmp_path) -> None:
-    (tmp_path / "sections").mkdir()
     rows = "<tr>" + "<td>wide</td>" * 40 + "</tr>"
-    (tmp_path / "sections" / "glossary.html.j2").write_text(
-        f'<table id="glossary" style="table-layout: auto">{rows * 4_000}</table>'
-    )
+    templates = only_the_first_page(tmp_path, f'<table id="glossary" style="table-layout: auto">{rows * 4_000}</table>')
 
     with pytest.raises(PaperError, match="PDF"):
-        render_paper(evidence, figures, (), templates=tmp_path, limits=PaperLimits(seconds=3))
+        render_paper(evidence, figures, (), templates=templates, limits=PaperLimits(seconds=3))
 
 
 def test_without_pango_the_message_names_the_packages(evidence, figures, tmp_path, monkeypatch) -> None:
