@@ -100,6 +100,7 @@ def resolve(
             mend="Give --preset tiny-cpu for the built-in model, or --base-model (BASE_MODEL_NAME) for yours.",
         )
     fields: dict[str, Any] = {**values, "preset": label}
+    sources["preset"] = "default" if preset is None else "flag"
     for optional in ("sft_adapter_path", "drive_output_dir"):
         fields[optional] = fields[optional] or None
     return Resolved(Configuration.model_validate(fields), sources)
@@ -115,9 +116,11 @@ def default_root(environment: Mapping[str, str]) -> str:
 
 
 def shipped_path(name: str) -> str:
-    """Resolve a path that begins with the package's own name to where the package is installed."""
+    """Resolve a path that begins with the package's own name to where the package is installed, and `~` to the home."""
     head, _, rest = name.partition("/")
-    return str(files("molforge_train").joinpath(rest)) if head == "molforge_train" and rest else name
+    if head == "molforge_train" and rest:
+        return str(files("molforge_train").joinpath(rest))
+    return str(Path(name).expanduser()) if name.startswith("~") else name
 
 
 def stray_variables(environment: Mapping[str, str]) -> list[str]:

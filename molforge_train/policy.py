@@ -115,7 +115,7 @@ def _adapt(model: Any, configuration: Configuration) -> PeftModel:
     if configuration.sft_adapter_path is None:
         torch.manual_seed(configuration.seed)
         return get_peft_model(model, LoraConfig(**_NEW_ADAPTER))
-    adapter = read_adapter(Path(shipped_path(configuration.sft_adapter_path)).expanduser())
+    adapter = read_adapter(Path(shipped_path(configuration.sft_adapter_path)))
     try:
         adapted = PeftModel.from_pretrained(model, str(adapter.folder), is_trainable=True)
     except (RuntimeError, ValueError) as error:

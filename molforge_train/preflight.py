@@ -19,6 +19,8 @@ from molforge_eval.weights import read_adapter
 from molforge_train.config import shipped_path
 
 TRAIN_PACKAGES = ("torch", "transformers", "accelerate", "datasets", "peft", "trl")
+_POLYNOMIAL_END = 1e-7
+"""Where the host's polynomial schedule ends; it refuses to begin there or below."""
 _RUN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
 
 
@@ -49,6 +51,7 @@ def check(configuration: Configuration, environment: Mapping[str, str]) -> None:
     """
     _check_batch(configuration)
     _check_lengths(configuration)
+    _check_optimizer(configuration)
     unknown = sorted(set(configuration.reward_weights) - set(REWARD_PARTS))
     if unknown:
         _refuse(f"reward weight {unknown[0]!r} names no part", "reward_weights", f"Use {', '.join(REWARD_PARTS)}.")
@@ -64,7 +67,7 @@ def check(configuration: Configuration, environment: Mapping[str, str]) -> None:
     elif configuration.base_model.startswith((".", "/", "~", "molforge_train/")):
         _refuse(f"there is no folder {configuration.base_model}", "base_model", "Give a folder or a hub name.")
     if configuration.sft_adapter_path is not None:
-        read_adapter(Path(shipped_path(configuration.sft_adapter_path)).expanduser())
+        read_adapter(Path(shipped_path(configuration.sft_adapter_path)))
     _check_folders(configuration)
 
 
@@ -98,6 +101,19 @@ def _check_lengths(configuration: Configuration) -> None:
             f"a turn of {turn} tokens is longer than an episode of {whole}",
             "max_new_tokens, max_completion_length",
             f"Set max_new_tokens to at most {whole}.",
+        )
+
+
+def _check_optimizer(configuration: Configuration) -> None:
+    # The optimizer and its schedule are made when the first evaluation is long over.
+    if configuration.adam_beta2 >= 1:
+        _refuse(f"adam_beta2 is {configuration.adam_beta2:g}", "adam_beta2", "Set a number below 1, such as 0.999.")
+    rate = configuration.learning_rate
+    if configuration.lr_scheduler == "polynomial" and rate <= _POLYNOMIAL_END:
+        _refuse(
+            f"a polynomial course ends at {_POLYNOMIAL_END:g}, and the learning rate begins at {rate:g}",
+            "learning_rate, lr_scheduler",
+            f"Set a learning rate above {_POLYNOMIAL_END:g}, or another lr_scheduler.",
         )
 
 

@@ -36,7 +36,8 @@ def test_a_flag_wins_over_the_environment_that_over_the_preset_that_over_the_def
 
 
 def test_every_setting_has_a_source() -> None:
-    assert set(settle().sources) == {setting.name for setting in SETTINGS}
+    assert set(settle().sources) == {"preset", *(setting.name for setting in SETTINGS)}
+    assert settle().sources["preset"] == "flag"
 
 
 @pytest.mark.parametrize("setting", [s for s in SETTINGS if s.variable], ids=lambda s: s.variable)

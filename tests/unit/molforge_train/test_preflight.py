@@ -78,6 +78,23 @@ def test_a_turn_longer_than_its_episode_is_refused(configuration) -> None:
     assert "a turn of 64 tokens is longer than an episode of 32" in refusal.what
 
 
+def test_an_optimizer_that_torch_would_refuse_after_the_first_evaluation_is_refused(configuration) -> None:
+    assert "adam_beta2 is 1" in refusal_of(configuration, adam_beta2=1.0).what
+
+    refusal = refusal_of(configuration, lr_scheduler="polynomial", learning_rate=1e-7)
+
+    assert "begins at 1e-07" in refusal.what
+
+
+def test_an_adapter_below_the_home_folder_is_found_by_its_tilde(configuration, tmp_path: Path, monkeypatch) -> None:
+    shutil.copytree(shipped_path(ADAPTER), tmp_path / "home" / "adapter")
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+
+    check(configuration.model_copy(update={"sft_adapter_path": "~/adapter"}), {})
+
+    assert Path(shipped_path("~/adapter")).is_dir()
+
+
 def test_a_reward_weight_that_names_no_part_is_refused(configuration) -> None:
     assert "'bonus' names no part" in refusal_of(configuration, reward_weights={"bonus": 1.0}).what
 
