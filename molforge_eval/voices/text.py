@@ -28,7 +28,9 @@ def render(result: ValidationResult, *, show_all: bool = False) -> str:
 
 def _head(result: ValidationResult) -> Iterator[str]:
     yield f"{printable(result.run)}  {printable(result.run_id or 'no run id')}"
-    looked_at = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in result.counts.items() if count)
+    # That nothing differed is an answer; that there are no plots is none.
+    told = {name: count for name, count in result.counts.items() if count or name == "episodes_differing"}
+    looked_at = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in told.items())
     yield f"  looked at: {looked_at or 'nothing'}"
 
 

@@ -40,6 +40,7 @@ def test_verify_reaches_e3_and_counts_what_was_played(built_run: Path, capsys: p
     out = capsys.readouterr().out
 
     assert "42 episodes replayed" in out
+    assert "0 episodes differing" in out
     assert "level E3" in out
 
 
