@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class DeliveryError(MolForgeError):
-    """The run is whole, its copy is not."""
+    """The run is sealed, its copy is not whole."""
 
 
 def export_adapter(policy: Policy, base_model: str, folder: Path) -> AdapterIdentity:
@@ -99,10 +99,12 @@ def copy_run(folder: Path, archive: Path, drive: Path) -> Path:
         write_whole(drive / archive.name, archive.read_bytes())
     except OSError as error:
         raise DeliveryError(
-            f"the run is complete, and its copy failed: {error.strerror or error}",
+            f"the run is sealed, and its copy failed: {error.strerror or error}",
             where=f"drive_output_dir {scrubbed(str(drive))}",
             mend=f"Copy it by hand from {scrubbed(str(folder))}.",
         ) from error
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
     return target
 
 

@@ -11,9 +11,9 @@ import tempfile
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from molforge_env.command_line import EXIT_INTERRUPTED
 from molforge_env.errors import MolForgeError
@@ -41,6 +41,7 @@ from molforge_train.tool_environment import tool_environment
 from molforge_train.trainer_log import TrainerLog
 
 Say = Callable[[str], None]
+_SHOWN_ERROR = 500
 
 
 class RunInterruptedError(MolForgeError):
@@ -129,10 +130,10 @@ def train(resolved: Resolved, *, quiet: bool, say: Say) -> FinishedRun:
     with listening() as stop:
         failure = _carry_out(Stage(settings, folder, record, plan, policy, stop, quiet, say))
     gc.collect()
-    record.update(ended_at=read_clock())
-    archive = _finish(folder, failure)
-    drive = settings.drive_output_dir
-    copy = None if drive is None else copy_run(folder, archive, Path(drive).expanduser())
+    archive = _seal(folder, record, failure)
+    copy = _copy(folder, archive, settings.drive_output_dir, failure)
+    if failure is not None:
+        raise failure
     return FinishedRun(folder, archive, copy, record.manifest)
 
 
@@ -168,13 +169,13 @@ def _carry_out(stage: Stage) -> MolForgeError | None:
     except KeyboardInterrupt:
         return _interrupted(stage)
     except MolForgeError as error:
-        record.update(status="failed", status_reason=scrubbed(error.what))
+        _note(record, status="failed", status_reason=scrubbed(error.what))
         return error
     except Exception as error:  # noqa: BLE001 - the run's boundary: what was recorded must be sealed, whatever broke
-        text = scrubbed(" ".join(f"{type(error).__name__}: {error}".split()))[:500]
+        text = scrubbed(" ".join(f"{type(error).__name__}: {error}".split()))[:_SHOWN_ERROR]
         if _is_out_of_memory(error):
             text = f"out of memory after step {record.manifest.steps_completed} of {settings.max_steps}"
-        record.update(status="failed", status_reason=text)
+        _note(record, status="failed", status_reason=text)
         return _failure(text, stage, error)
     if stage.stop.signal_name is not None:
         return _interrupted(stage)
@@ -250,23 +251,44 @@ def _checkpoint_folder(stage: Stage) -> Iterator[Path]:
         yield Path(scratch)
 
 
-def _finish(folder: Path, failure: MolForgeError | None) -> Path:
+def _seal(folder: Path, record: RunRecord, failure: MolForgeError | None) -> Path:
     try:
-        archive = finish_run(folder)
+        record.update(ended_at=read_clock())
+        return finish_run(folder)
     except Exception as error:
-        # A full disk or memory has broken the run already: what broke it is told, not what followed.
-        if failure is None:
-            raise
-        raise failure from error
+        raise _unsealed(folder, record, failure, error) from error
+
+
+def _unsealed(folder: Path, record: RunRecord, failure: MolForgeError | None, error: Exception) -> MolForgeError:
+    """Say that the seal is missing; what has broken the run before is told first, not what followed from it."""
+    why = scrubbed(" ".join(str(error).split()))[:_SHOWN_ERROR]
+    mend = f"Make room or mend what is named, and run it again; its records stand there unsealed: {why}"
     if failure is not None:
-        raise failure
-    return archive
+        return type(failure)(failure.what, where=failure.where, mend=mend)
+    what = f"the run could not be sealed: {why}"
+    _note(record, status="failed", status_reason=what)
+    return RunFailedError(what, where=scrubbed(str(folder)), mend="Make room or mend what is named, and run it again.")
+
+
+def _copy(folder: Path, archive: Path, drive: str | None, failure: MolForgeError | None) -> Path | None:
+    if drive is None:
+        return None
+    try:
+        return copy_run(folder, archive, Path(drive).expanduser())
+    except MolForgeError as error:
+        raise error if failure is None else failure from error
+
+
+def _note(record: RunRecord, **fields: Any) -> None:
+    # On a full disk the manifest stays at `running`, which is no claim of an end.
+    with suppress(OSError):
+        record.update(**fields)
 
 
 def _interrupted(stage: Stage) -> RunInterruptedError:
     done, planned = stage.record.manifest.steps_completed, stage.configuration.max_steps
     reason = f"{stage.stop.signal_name or 'interrupt'} after step {done} of {planned}"
-    stage.record.update(status="interrupted", status_reason=reason)
+    _note(stage.record, status="interrupted", status_reason=reason)
     return RunInterruptedError(
         f"the run was ended by {reason}",
         where=scrubbed(str(stage.folder)),
@@ -278,6 +300,8 @@ def _failure(text: str, stage: Stage, error: Exception) -> RunFailedError:
     mend = "Its records are sealed as failed; run it again with MOLFORGE_TRACEBACK=1 and report the output."
     if _is_out_of_memory(error):
         mend = "Lower MAX_COMPLETION_LENGTH or RL_BATCH_SIZE, and raise RL_GRAD_ACCUM by as much."
+    elif _is_out_of_space(error):
+        mend = "Make room on the disk, and run it again."
     failure = RunFailedError(text, where=scrubbed(str(stage.folder)), mend=mend)
     # The cause holds every frame and with it the memory that sealing needs now.
     failure.__cause__ = None if _is_out_of_memory(error) else error
@@ -287,6 +311,10 @@ def _failure(text: str, stage: Stage, error: Exception) -> RunFailedError:
 def _is_out_of_memory(error: Exception) -> bool:
     text = str(error).lower()
     return isinstance(error, MemoryError) or "out of memory" in text or "can't allocate memory" in text
+
+
+def _is_out_of_space(error: Exception) -> bool:
+    return "no space left" in str(error).lower() or "quota exceeded" in str(error).lower()
 
 
 def _spelled(score: float | None) -> str:

@@ -29,10 +29,21 @@ def test_a_copy_holds_records_and_archive_and_nothing_else(run: Path, tmp_path: 
 def test_a_copy_to_a_place_that_is_no_folder_says_where_the_run_stands(run: Path, tmp_path: Path) -> None:
     (tmp_path / "drive").write_text("a file")
 
-    with pytest.raises(DeliveryError, match="the run is complete, and its copy failed") as failed:
+    with pytest.raises(DeliveryError, match="the run is sealed, and its copy failed") as failed:
         copy_run(run, run.with_name("a.zip"), tmp_path / "drive")
 
     assert "runs/a" in failed.value.mend
+
+
+def test_a_copy_that_breaks_off_leaves_no_draft(run: Path, tmp_path: Path) -> None:
+    run.joinpath("logs", "trainer_log_history.jsonl").unlink()
+    # What shows as a file and cannot be read in full: the process's own memory.
+    run.joinpath("logs", "trainer_log_history.jsonl").symlink_to("/proc/self/mem")
+
+    with pytest.raises(DeliveryError):
+        copy_run(run, run.with_name("a.zip"), tmp_path / "drive")
+
+    assert list((tmp_path / "drive").iterdir()) == []
 
 
 def test_a_copy_never_mixes_with_what_stands_in_its_place(run: Path, tmp_path: Path) -> None:

@@ -285,6 +285,33 @@ def test_a_run_that_breaks_is_sealed_as_failed_with_its_reason(tmp_path: Path, e
     assert (tmp_path / "small.zip").is_file()
 
 
+def test_an_interrupted_run_is_copied_too(tmp_path: Path) -> None:
+    def say(line: str) -> None:
+        if line.startswith("before training"):
+            signal.raise_signal(signal.SIGINT)
+
+    with pytest.raises(RunInterruptedError):
+        run_small(tmp_path / "runs", say, drive_output_dir=str(tmp_path / "drive"))
+
+    assert load(tmp_path / "drive" / "small").manifest.status == "interrupted"
+    assert (tmp_path / "drive" / "small.zip").is_file()
+
+
+def test_a_run_that_cannot_be_sealed_is_never_called_complete(tmp_path: Path) -> None:
+    def say(line: str) -> None:
+        if line.startswith("after training"):
+            # Stands where the data of the pictures belong.
+            (tmp_path / "small" / layout.PLOT_DATA).mkdir(parents=True, exist_ok=True)
+
+    with pytest.raises(RunFailedError, match="the run could not be sealed"):
+        run_small(tmp_path, say, run_before_eval="0")
+    manifest = load(tmp_path / "small").manifest
+
+    assert manifest.status == "failed"
+    assert "could not be sealed" in manifest.status_reason
+    assert not (tmp_path / "small" / layout.CHECKSUMS).exists()
+
+
 def test_an_adapter_of_another_model_is_refused_before_anything_is_written(tmp_path: Path) -> None:
     from molforge_env.errors import UsageError
 
