@@ -11,9 +11,9 @@ from typing import Any
 
 from molforge_env.frozen import FrozenModel
 from molforge_eval.canonical import plain
-from molforge_eval.records.evaluation import Evaluation
+from molforge_eval.records.evaluation import Evaluation, EvaluationPlan
 
-POLICY_KEYS = ("base_model_sha256", "tokenizer_sha256", "chat_template_sha256", "dtype")
+POLICY_KEYS = ("kind", "base_model_sha256", "tokenizer_sha256", "chat_template_sha256", "dtype")
 _FREE_PLAN_KEYS = frozenset({"run_id", "format_version"})
 
 
@@ -51,15 +51,20 @@ def _facts(evaluation: Evaluation) -> Iterator[tuple[str, Any]]:
     yield "rules_version", evaluation.rules_version
     yield "backend_fingerprint", evaluation.backend_fingerprint
     yield "seed_honoured", evaluation.seed_honoured
-    plan = {key: value for key, value in plain(evaluation.plan).items() if key not in _FREE_PLAN_KEYS}
-    # By name, so that a part that is missing or moved is named as itself.
-    plan["parts"] = {part["name"]: part for part in plan["parts"]}
-    yield from _leaves("plan", plan)
+    yield from plan_facts(evaluation.plan)
     policy = plain(evaluation.policy)
     for key in POLICY_KEYS:
         yield f"policy.{key}", policy[key]
     # A base model alone has no adapter to merge, so only an adapter that was left unmerged is another way to play.
     yield "policy.adapter_unmerged", evaluation.policy.adapter_merged is False
+
+
+def plan_facts(plan: EvaluationPlan) -> Iterator[tuple[str, Any]]:
+    """List the keys of a plan that decide what is measured, with their values."""
+    facts = {key: value for key, value in plain(plan).items() if key not in _FREE_PLAN_KEYS}
+    # By name, so that a part that is missing or moved is named as itself.
+    facts["parts"] = {part["name"]: part for part in facts["parts"]}
+    yield from _leaves("plan", facts)
 
 
 def _leaves(path: str, value: Any) -> Iterator[tuple[str, Any]]:

@@ -71,6 +71,9 @@ def replay_record(task: RecordTask) -> Iterator[Finding]:
             return
     if episode.ended_by != "env_error":
         yield from _check_end(task, session, last)
+    elif session.done and last is not None:
+        what = f'ended_by is "env_error", played again it is {seen(laboratory_ending(last))}'
+        yield task.wrong("REPLAY_ENDING_DIFFERS", what, "/ended_by")
 
 
 def unlike_scenario(recorded: ResolvedScenario, given: ResolvedScenario) -> Iterator[tuple[str, str]]:

@@ -24,6 +24,10 @@ TIE = 1e-12
 """Two flipped means closer than this are the same mean, spelled by another order of addition."""
 
 
+_MOST_CELLS = 2**22
+"""Numbers drawn at once: an evaluation of many seeds takes more rounds, not more memory."""
+
+
 class SignFlip(NamedTuple):
     """Result of a two-sided sign-flip test."""
 
@@ -85,7 +89,7 @@ def sign_flip_test(
         extreme = int(np.count_nonzero(np.abs(sums) >= observed))
         return SignFlip(extreme / sums.size, "exact", int(sums.size))
     extreme = 0
-    for block in _blocks(draws, 10_000):
+    for block in _blocks(draws, min(10_000, _MOST_CELLS // values.size + 1)):
         signs = rng.integers(0, 2, size=(block, values.size), dtype=np.int8) * 2 - 1
         extreme += int(np.count_nonzero(np.abs(signs @ values) >= observed))
     return SignFlip((extreme + 1) / (draws + 1), "drawn", draws + 1)
@@ -131,6 +135,7 @@ def bootstrap_interval(
         n_resamples=resamples,
         confidence_level=confidence,
         method="percentile",
+        batch=min(resamples, _MOST_CELLS // table.shape[0] + 1),
         vectorized=True,
         rng=rng,
     ).confidence_interval

@@ -53,7 +53,11 @@ def _check_policies(run: RunDirectory) -> Iterator[Finding]:
         (layout.AFTER, run.after, "output", run.manifest.output_adapter),
     )
     for path, evaluation, side, adapter in sides:
-        if evaluation is None or evaluation.policy.kind != "hf":
+        if evaluation is None:
+            continue
+        if evaluation.policy.kind != "hf":
+            what = "the evaluation was played by a script, not by the model of the run"
+            yield finding("POLICY_ADAPTER_DIFFERS", what, file=path, pointer="/policy/kind")
             continue
         played, trained = evaluation.policy.adapter_sha256, None if adapter is None else adapter.sha256
         if played != trained:

@@ -126,7 +126,7 @@ def _check_turns(path: str, index: int, episode: EpisodeRecord) -> Iterator[Find
 def _check_coverage(path: str, evaluation: Evaluation) -> Iterator[Finding]:
     """Compare the planned episodes with those that have a record."""
     planned = {
-        entry.episode_id: (entry.part, entry.suite, entry.scenario_id, entry.seed)
+        entry.episode_id: (entry.part, entry.suite, entry.scenario_id, entry.seed, evaluation.plan.reward_mode)
         for entry in planned_episodes(evaluation.plan)
     }
     times = Counter(episode.episode_id for episode in evaluation.episodes)
@@ -136,7 +136,7 @@ def _check_coverage(path: str, evaluation: Evaluation) -> Iterator[Finding]:
             what = f"the episode stands {times[episode.episode_id]} times in the file"
             yield finding("EPISODE_REPEATED", what, **place)
             times[episode.episode_id] = 0
-        cell = (episode.part, episode.suite, episode.scenario_id, episode.seed)
+        cell = (episode.part, episode.suite, episode.scenario_id, episode.seed, episode.reward_mode)
         if planned.get(episode.episode_id) != cell:
             yield finding("EPISODE_UNPLANNED", "the plan has no such episode", **place)
     missing = [episode_id for episode_id in planned if episode_id not in times]

@@ -62,13 +62,14 @@ class DecisionRule(FrozenModel):
     part: PartName = "sampled"
     unit: Literal["seed, equal-weight mean over tasks"] = "seed, equal-weight mean over tasks"
     test: Literal["two-sided paired sign-flip"] = "two-sided paired sign-flip"
-    alpha: float = Field(default=0.05, gt=0.0, lt=1.0)
-    margin: float = Field(default=0.05, gt=0.0, le=1.0)
+    alpha: float = Field(default=0.05, ge=0.0001, le=0.05)
+    """A rule may be stricter than the standard one, and no looser."""
+    margin: float = Field(default=0.05, ge=0.0001, le=1.0)
     """Half-width of the band around zero inside which the interval must lie for `no change shown`."""
-    confidence: float = Field(default=0.95, gt=0.0, lt=1.0)
+    confidence: float = Field(default=0.95, ge=0.95, le=0.9999)
     exact_flips_up_to: int = Field(default=2**20, ge=1, le=2**22)
-    flip_draws: int = Field(default=100_000, ge=1, le=10_000_000)
-    bootstrap_resamples: int = Field(default=10_000, ge=1, le=1_000_000)
+    flip_draws: int = Field(default=100_000, ge=1_000, le=10_000_000)
+    bootstrap_resamples: int = Field(default=10_000, ge=50, le=1_000_000)
     """A plan is a stranger's file: what it may ask of the machine that judges by it is bounded."""
     statistics_seed: int = 20_260_101
 
@@ -79,7 +80,8 @@ class EvaluationPlan(FrozenModel):
     format_version: FormatVersion
     run_id: RunId | None
     """`None` for an evaluation outside a training run."""
-    reward_mode: RewardMode
+    reward_mode: Literal["assay_gated"]
+    """An evaluation is strict, whatever the training was paid by."""
     interface: Literal["tools"]
     observation_length: ObservationLength
     turn_limit: Annotated[int, Field(ge=1)]

@@ -120,12 +120,12 @@ def build_packet(
     tell("draw")
     figures = draw_figures(evidence) if options.html or options.pdf else {}
     evidence_bytes = file_bytes(evidence)
-    write_whole(folder / layout.EVIDENCE, evidence_bytes)
+    _write(folder / layout.EVIDENCE, evidence_bytes)
     html = pdf = fault = None
     if options.html:
         tell("page")
         html = folder / layout.PACKET_HTML
-        write_whole(html, render_page(evidence, figures, templates=options.templates))
+        _write(html, render_page(evidence, figures, templates=options.templates))
     if options.pdf:
         tell("paper")
         try:
@@ -139,7 +139,7 @@ def build_packet(
                 templates=options.templates,
             )
             pdf = folder / layout.PACKET_PDF
-            write_whole(pdf, data)
+            _write(pdf, data)
         except MolForgeError as error:
             pdf, fault = None, error
             # An older paper would speak of another state of the run.
@@ -148,8 +148,26 @@ def build_packet(
     if options.pack and run_dir.is_dir() and folder == run_dir:
         tell("pack")
         archive = run_dir.resolve().with_name(f"{run_dir.resolve().name}.zip")
-        pack_run(run_dir, archive)
+        try:
+            pack_run(run_dir, archive)
+        except OSError as error:
+            raise UsageError(
+                f"the archive cannot be written: {error.strerror or error}",
+                where=str(archive),
+                mend="The packet is written; leave the archive out with --no-pack.",
+            ) from error
     return Packet(evidence, folder / layout.EVIDENCE, html, pdf, archive, fault)
+
+
+def _write(path: Path, data: bytes) -> None:
+    try:
+        write_whole(path, data)
+    except OSError as error:
+        raise UsageError(
+            f"the packet cannot be written: {error.strerror or error}",
+            where=str(path),
+            mend="Say where to write it: --out FOLDER.",
+        ) from error
 
 
 def _folder_for(run_dir: Path, out: Path | None) -> Path:

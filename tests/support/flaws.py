@@ -108,6 +108,33 @@ def raw_line(number: int, spell: Callable[[bytes], bytes], path: str = layout.TR
     return edit
 
 
+def replanned(change: Callable[[dict[str, Any]], Any]) -> Callable[[Path], None]:
+    """Change the plan wherever it stands, and take its digest into the manifest."""
+
+    def edit(root: Path) -> None:
+        edit_json(root, layout.PLAN, lambda plan: change(plan) and None)
+        plan = read_json(root, layout.PLAN)
+        top(layout.MANIFEST, plan_sha256=digest(plan))(root)
+        for path in layout.EVALUATIONS:
+            top(path, plan=plan)(root)
+
+    return edit
+
+
+def picked_seed(root: Path) -> None:
+    """Keep the sampled episodes of one seed, the second, as if no other had been planned."""
+    replanned(lambda plan: plan["parts"][1].update(seeds=[1]))(root)
+    setting("eval_seeds", 1)(root)
+    for path in layout.EVALUATIONS:
+        edit_json(
+            root,
+            path,
+            lambda value: value.update(
+                episodes=[entry for entry in value["episodes"] if entry["part"] == "greedy" or entry["seed"] == 1]
+            ),
+        )
+
+
 def in_bytes(path: str, old: bytes, new: bytes) -> Callable[[Path], None]:
     """Replace bytes of a file, which must be there."""
 
@@ -316,6 +343,25 @@ def _change_plan(root: Path) -> None:
     deep(layout.PLAN, "decision", "margin", value=0.5)(root)
 
 
+def _pay_otherwise(root: Path) -> None:
+    for path in layout.EVALUATIONS:
+        episode(2, lambda entry: entry.update(reward_mode="dense"), path)(root)
+
+
+def _play_by_script(root: Path) -> None:
+    for path in layout.EVALUATIONS:
+        value = read_json(root, path)
+        value["policy"]["kind"] = "scripted"
+        for entry in value["episodes"]:
+            entry["policy_sha256"] = digest(value["policy"])
+        write(root, path, file_bytes(value))
+
+
+def _call_it_broken(entry: dict[str, Any]) -> None:
+    unknown = ("final_score", "submission_score", "progress_score", "scores", "total_reward")
+    entry.update(dict.fromkeys(unknown), ended_by="env_error", error="ConnectionError: gone")
+
+
 def _crowd(root: Path) -> None:
     for number in range(200):
         write(root, f"a_crowd/{number}", b"")
@@ -442,7 +488,10 @@ FLAWS: tuple[Flaw, ...] = (
     # Identity.
     Flaw("RUN_ID_DIFFERS", every_line(layout.TRAINER_LOG, lambda row: row.update(run_id="run-00000000000a"))),
     Flaw("RUN_ID_DIFFERS", top(layout.PLOT_DATA, run_id="run-00000000000a"), "hashes", name="plots"),
-    Flaw("PLAN_DIFFERS", _change_plan),
+    Flaw("PLAN_DIFFERS", _change_plan, also=("PLAN_UNUSUAL",)),
+    Flaw("PLAN_UNPLAYABLE", replanned(lambda plan: plan["parts"].append(plan["parts"][1]))),
+    Flaw("PLAN_UNUSUAL", replanned(lambda plan: plan["decision"].update(margin=0.5))),
+    Flaw("PLAN_UNUSUAL", picked_seed, name="seeds"),
     Flaw("INTERFACE_DIFFERS", deep(layout.MANIFEST, "configuration", "observation_length", value="compact")),
     Flaw("RULES_DIFFER", top(layout.MANIFEST, rules_version="molforge-rules/0")),
     Flaw("BACKEND_DIFFERS", deep(layout.MANIFEST, "backend", "property_table_sha256", value="0" * 64)),
@@ -469,6 +518,7 @@ FLAWS: tuple[Flaw, ...] = (
     Flaw("TOKENS_DIFFER", episode(2, lambda entry: entry["turns"][1].update(prompt_tokens=9)), name="context"),
     Flaw("EPISODE_REPEATED", lambda root: edit_json(root, layout.AFTER, _repeat_episode), also=("EPISODE_MISSING",)),
     Flaw("EPISODE_UNPLANNED", episode(2, lambda entry: entry.update(seed=7)), also=("SCENARIO_DIFFERS",)),
+    Flaw("EPISODE_UNPLANNED", _pay_otherwise, name="reward mode"),
     Flaw(
         "EPISODE_MISSING",
         lambda root: edit_json(root, layout.AFTER, lambda value: value["episodes"].pop(4) and None),
@@ -483,6 +533,7 @@ FLAWS: tuple[Flaw, ...] = (
     Flaw("BEFORE_AFTER_UNLIKE", top(layout.AFTER, seed_honoured=False)),
     Flaw("EVALUATIONS_SWAPPED", _swap, also=("POLICY_ADAPTER_DIFFERS", "TIME_REVERSED")),
     Flaw("POLICY_ADAPTER_DIFFERS", deep(layout.MANIFEST, "input_adapter", "sha256", value="0" * 64)),
+    Flaw("POLICY_ADAPTER_DIFFERS", _play_by_script, name="script"),
     Flaw("POLICY_BASE_DIFFERS", top(layout.MANIFEST, base_model_sha256="0" * 64)),
     Flaw("EVALUATIONS_EQUAL", _copy_before),
     Flaw("SCORE_CONSTANT", _constant),
@@ -667,6 +718,7 @@ REPLAY_FLAWS: tuple[Flaw, ...] = (
     Flaw("REPLAY_STEP_DIFFERS", episode(2, _other_action), name="action of an evaluation"),
     Flaw("REPLAY_SCORE_DIFFERS", episode(2, lambda entry: entry["scores"].update(potency_score=0.5))),
     Flaw("REPLAY_ENDING_DIFFERS", _never_ended),
+    Flaw("REPLAY_ENDING_DIFFERS", episode(4, _call_it_broken), also=("EVALUATION_PARTIAL",), name="no fault"),
     Flaw("REPLAY_TEXT_DIFFERS", line(1, prompt="Play."), name="prompt"),
     Flaw(
         "REPLAY_TEXT_DIFFERS", episode(2, lambda entry: entry["steps"][1].update(response="Well done.")), name="answer"

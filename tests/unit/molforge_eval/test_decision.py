@@ -1,8 +1,11 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import Any
 
 import numpy as np
+import pytest
+from pydantic import ValidationError
 from scipy import stats
 
 from molforge_eval.decision import generator, interval_of, judge
@@ -91,3 +94,20 @@ def test_a_real_rise_is_seen_most_of_the_time() -> None:
 
     assert outcomes["improved"] > 0.95 * runs
     assert outcomes["regressed"] == 0
+
+
+@pytest.mark.parametrize(
+    "loose",
+    [
+        {"alpha": 0.06},
+        {"alpha": 1e-300},
+        {"margin": 1e-300},
+        {"confidence": 0.5},
+        {"confidence": 0.9999999999999999},
+        {"bootstrap_resamples": 1},
+        {"flip_draws": 1},
+    ],
+)
+def test_a_rule_that_is_looser_than_the_standard_one_or_beyond_reckoning_is_refused(loose: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        DecisionRule(**loose)

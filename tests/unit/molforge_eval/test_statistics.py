@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -182,3 +184,14 @@ def test_without_spread_nothing_is_planned(values: list[float]) -> None:
 
 def test_a_tiny_spread_needs_two_seeds_at_least() -> None:
     assert seeds_needed([0.3, 0.3 + 1e-9], alpha=0.05, effect=0.05) == 2
+
+
+def test_an_evaluation_of_many_seeds_takes_no_more_memory_at_once() -> None:
+    many = np.random.default_rng(3).normal(size=(40_000, 1))
+    tracemalloc.start()
+    sign_flip_test(many[:, 0], rng=np.random.default_rng(7), draws=1_000)
+    bootstrap_interval(many, rng=np.random.default_rng(7), resamples=500)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+
+    assert peak < 150 * 2**20
