@@ -6,7 +6,7 @@ paper, the page stands.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from html import escape
 from pathlib import Path
@@ -28,6 +28,7 @@ from molforge_eval.report.evidence import Evidence
 from molforge_eval.report.figures import draw_figures
 from molforge_eval.report.page import render_page
 from molforge_eval.report.paper import UNDATED, Enclosure, PaperLimits, PaperSize, render_paper
+from molforge_eval.report.render import Svg
 from molforge_eval.run_directory import RunDirectory, load
 from molforge_eval.sealing import checksum_of, root_of, write_whole
 from molforge_eval.validate import validate_loaded
@@ -121,42 +122,56 @@ def build_packet(
     figures = draw_figures(evidence) if options.html or options.pdf else {}
     evidence_bytes = file_bytes(evidence)
     _write(folder / layout.EVIDENCE, evidence_bytes)
-    html = pdf = fault = None
+    html = pdf = archive = fault = None
     if options.html:
         tell("page")
         html = folder / layout.PACKET_HTML
         _write(html, render_page(evidence, figures, templates=options.templates))
     if options.pdf:
         tell("paper")
+        paper = folder / layout.PACKET_PDF
         try:
-            data = render_paper(
-                evidence,
-                figures,
-                (Enclosure(layout.EVIDENCE, "Every number of this packet", evidence_bytes), *_enclosures(run)),
-                created=_date(run),
-                size=options.paper_size,
-                limits=options.paper_limits,
-                templates=options.templates,
-            )
-            pdf = folder / layout.PACKET_PDF
-            _write(pdf, data)
+            _write(paper, _print_paper(run, evidence, figures, evidence_bytes, options))
+            pdf = paper
         except MolForgeError as error:
-            pdf, fault = None, error
+            fault = error
             # An older paper would speak of another state of the run.
-            (folder / layout.PACKET_PDF).unlink(missing_ok=True)
-    archive = None
+            paper.unlink(missing_ok=True)
     if options.pack and run_dir.is_dir() and folder == run_dir:
         tell("pack")
-        archive = run_dir.resolve().with_name(f"{run_dir.resolve().name}.zip")
-        try:
-            pack_run(run_dir, archive)
-        except OSError as error:
-            raise UsageError(
-                f"the archive cannot be written: {error.strerror or error}",
-                where=str(archive),
-                mend="The packet is written; leave the archive out with --no-pack.",
-            ) from error
+        archive = _pack(run_dir)
     return Packet(evidence, folder / layout.EVIDENCE, html, pdf, archive, fault)
+
+
+def _print_paper(
+    run: RunDirectory,
+    evidence: Evidence,
+    figures: Mapping[str, Svg],
+    evidence_bytes: bytes,
+    options: PacketOptions,
+) -> bytes:
+    return render_paper(
+        evidence,
+        figures,
+        (Enclosure(layout.EVIDENCE, "Every number of this packet", evidence_bytes), *_enclosures(run)),
+        created=_date(run),
+        size=options.paper_size,
+        limits=options.paper_limits,
+        templates=options.templates,
+    )
+
+
+def _pack(run_dir: Path) -> Path:
+    archive = run_dir.resolve().with_name(f"{run_dir.resolve().name}.zip")
+    try:
+        pack_run(run_dir, archive)
+    except OSError as error:
+        raise UsageError(
+            f"the archive cannot be written: {error.strerror or error}",
+            where=str(archive),
+            mend="The packet is written; leave the archive out with --no-pack.",
+        ) from error
+    return archive
 
 
 def _write(path: Path, data: bytes) -> None:

@@ -46,13 +46,19 @@ def weigh_claims(
     return (
         Claim(key="score_rose", standing=_BY_OUTCOME[outcome]),
         Claim(key="every_task_rose", standing="withheld" if withheld else _every_task(verdict)),
-        Claim(key="reward_tracks_score", standing=_reward_tracks(sentinel)),
-        Claim(key="training_happened", standing=_training(manifest, gaps)),
+        Claim(key="reward_tracks_score", standing=_if_sound(_reward_tracks(sentinel), level)),
+        Claim(key="training_happened", standing=_if_sound(_training(manifest, gaps), level)),
         Claim(key="scores_replayed", standing=_replayed(level, differences)),
         Claim(key="unseen_tasks", standing="not tested"),
         Claim(key="other_seeds", standing="not tested"),
         Claim(key="adapter_regenerates", standing="not tested"),
     )
+
+
+def _if_sound(standing: Standing, level: LevelStatement) -> Standing:
+    """Withhold what only the records speak for while they do not agree with each other."""
+    is_sound = level.level is not None and level.level >= "E2"
+    return standing if is_sound or standing not in {"supported", "partly"} else "withheld"
 
 
 def _every_task(verdict: Verdict | None) -> Standing:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from molforge_eval import layout
@@ -20,6 +20,8 @@ UNKNOWN = "unknown"
 LONGEST_SETTING = 120
 MOST_PACKAGES = 60
 _NO_MANIFEST = "run_manifest.json is missing or cannot be read"
+_NO_PRESET = "default"
+_NOT_REPEATED = frozenset({"preset", "run_name", "output_root", "drive_output_dir"})
 _NOT_RECORDED = "the manifest does not record it"
 
 
@@ -123,7 +125,7 @@ def list_artifacts(book: NumberBook, checksums: tuple[ArtifactChecksum, ...]) ->
     total = 0
     for entry in checksums:
         total += entry.size
-    source = (layout.CHECKSUMS, "/files")
+    source = ("the run directory", "records")
     book.put("artifacts.count", len(checksums), whole(len(checksums)), source)
     book.put("artifacts.bytes", total, size(total), source)
     return tuple(
@@ -142,10 +144,20 @@ def list_commands(run: RunDirectory) -> tuple[tuple[str, str], ...]:
     ]
     manifest = run.manifest
     if manifest is not None:
-        setting = manifest.configuration
-        preset = shlex.quote(quote(setting.preset, LONGEST_SETTING))
-        commands.append(("train", f"molforge-train grpo --preset {preset} --seed {setting.seed}"))
+        commands.append(("train", " ".join(["molforge-train", "grpo", *_given_flags(manifest)])))
     return tuple(commands)
+
+
+def _given_flags(manifest: RunManifest) -> Iterator[str]:
+    """Write the preset, and as a flag whatever was set over it; where a run was written is no part of it."""
+    values = plain(manifest.configuration)
+    if manifest.configuration.preset != _NO_PRESET:
+        yield f"--preset {shlex.quote(quote(manifest.configuration.preset, LONGEST_SETTING))}"
+    for key, value in values.items():
+        is_given = manifest.configuration_sources.get(key) in {"flag", "environment"}
+        if (is_given or key == "seed") and key not in _NOT_REPEATED and not isinstance(value, Mapping):
+            text = int(value) if isinstance(value, bool) else "" if value is None else value
+            yield f"--{key.replace('_', '-')} {shlex.quote(quote(str(text), LONGEST_SETTING))}"
 
 
 def _quoted(text: str | None) -> str | None:

@@ -168,7 +168,7 @@ def _put_counts(book: NumberBook, verdict: Verdict) -> None:
     _put(book, "tasks.rose", len(rose) if tested else None, whole(len(rose) if tested else None), _NO_CLAIM)
     book.put("greedy.tasks", greedy.tasks, whole(greedy.tasks), plan)
     _put(book, "greedy.p", greedy.p_value, probability(greedy.p_value), _NO_CLAIM)
-    book.put("greedy.smallest_p", greedy.smallest_p_value, decimal(greedy.smallest_p_value), plan)
+    book.put("greedy.smallest_p", greedy.smallest_p_value, probability(greedy.smallest_p_value), plan)
     book.put("rule.alpha", verdict.alpha, decimal(verdict.alpha), rule)
     book.put("rule.margin", verdict.margin, decimal(verdict.margin), rule)
     book.put("rule.confidence", verdict.confidence, percent(verdict.confidence), rule)

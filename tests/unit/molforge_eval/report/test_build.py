@@ -148,3 +148,13 @@ def test_an_older_packet_of_another_state_leaves_no_trace_in_the_new_one(packet,
     seal_run(run_copy)
 
     assert build_packet(run_copy, options=options).evidence == packet[0].evidence
+
+
+def test_a_place_that_cannot_be_written_is_named_in_three_lines(run_copy, tmp_path) -> None:
+    (tmp_path / "out" / layout.EVIDENCE).mkdir(parents=True)
+    (tmp_path / "out" / layout.EVIDENCE / "in the way").write_text("x")
+
+    with pytest.raises(UsageError, match="cannot be written") as caught:
+        build_packet(run_copy, out=tmp_path / "out", options=PacketOptions(pdf=False, replay=False))
+    assert "--out" in caught.value.mend
+    assert [entry.name for entry in (tmp_path / "out").iterdir()] == [layout.EVIDENCE]

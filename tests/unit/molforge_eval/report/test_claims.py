@@ -51,3 +51,10 @@ def test_an_adapter_that_did_not_change_contradicts_training(check, plan, random
     evidence = assemble_evidence(checked._replace(run=dataclasses.replace(checked.run, manifest=unchanged)))
 
     assert standings(evidence)["training_happened"] == "contradicted"
+
+
+def test_records_that_do_not_agree_support_no_claim(evidence_of) -> None:
+    found = standings(evidence_of("withheld"))
+
+    assert found["training_happened"] == "withheld"
+    assert "supported" not in found.values()

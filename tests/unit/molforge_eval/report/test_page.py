@@ -155,3 +155,11 @@ def test_the_colours_of_a_chart_become_those_of_the_page() -> None:
 
 def test_the_page_of_a_small_run_is_small(page_of) -> None:
     assert len(page_of("improved").encode()) < 2_500_000
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_packet_asks_for_no_more_than_its_commands_give(page_of, case) -> None:
+    text = page_of(case)
+
+    assert "--regenerate" not in text
+    assert ("it must print level E3 and 0 episodes differing" in text) == (case not in {"withheld", "no plan"})
