@@ -136,7 +136,7 @@ def level_of(findings: Iterable[Finding], reached: Level) -> tuple[Level | None,
     for step in LEVELS[: LEVELS.index(reached) + 1]:
         if step in denying:
             codes = sorted(set(denying[step]))
-            others = f" and {len(codes) - 1} more codes" if len(codes) > 1 else ""
+            others = f" and {len(codes) - 1} more" if len(codes) > 1 else ""
             return level, f"{step} is denied by {codes[0]}{others}"
         level = step
     return level, None

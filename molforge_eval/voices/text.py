@@ -32,6 +32,8 @@ def _head(result: ValidationResult) -> Iterator[str]:
     told = {name: count for name, count in result.counts.items() if count or name == "episodes_differing"}
     looked_at = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in told.items())
     yield f"  looked at: {looked_at or 'nothing'}"
+    if result.root_sha256 is not None:
+        yield f"  root hash: {result.root_sha256}"
 
 
 def _groups(result: ValidationResult, *, show_all: bool) -> Iterator[str]:

@@ -16,6 +16,7 @@ from molforge_env.command_line import run_to_code
 from molforge_eval import layout
 from molforge_eval.catalogue import codes
 from molforge_eval.cli.evaluate import cli
+from molforge_eval.run_directory import load
 from molforge_eval.shape import shape_of
 
 
@@ -42,6 +43,14 @@ def test_verify_reaches_e3_and_counts_what_was_played(built_run: Path, capsys: p
     assert "42 episodes replayed" in out
     assert "0 episodes differing" in out
     assert "level E3" in out
+
+
+def test_the_root_hash_is_printed_for_a_reader_who_compares_it(
+    built_run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run("validate", built_run)
+
+    assert f"root hash: {load(built_run).checksums.root_sha256}" in capsys.readouterr().out
 
 
 def test_findings_are_grouped_by_code_and_the_rest_of_a_group_is_counted(

@@ -35,7 +35,7 @@ def test_the_level_is_the_highest_that_no_error_denies(codes: tuple[str, ...], l
 def test_the_reason_names_the_code_that_denies_the_next_level() -> None:
     found = [finding(code, "x") for code in ("ROOT_DIFFERS", "CHAIN_BROKEN", "CHAIN_BROKEN")]
 
-    assert level_of(found, "E3") == ("E1", "E2 is denied by CHAIN_BROKEN and 1 more codes")
+    assert level_of(found, "E3") == ("E1", "E2 is denied by CHAIN_BROKEN and 1 more")
 
 
 def test_a_check_that_stops_is_a_finding_and_hides_no_other(built_run: Path) -> None:
