@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 
 import orjson
 
-from molforge_eval.strict_json import BYTE_ORDER_MARK
+from molforge_eval.strict_json import BYTE_ORDER_MARK, STRING
 
-_TOKENS = re.compile(rb'"(?:[^"\\]|\\.)*"|[{}\[\],:]|[^\s{}\[\],:"]+', re.DOTALL)
+_TOKENS = re.compile(STRING + rb'|[{}\[\],:]|[^\s{}\[\],:"]+', re.DOTALL)
 
 _MARKS = (b",", b":", b"}", b"]")
 
@@ -53,11 +53,11 @@ def lines_of_pointers(data: bytes, pointers: Iterable[str]) -> Mapping[str, int]
         for step in pointer.split("/")[1:]:
             node = node.steps.setdefault(step, _Wanted())
         node.pointer = pointer
-    found = _scan(data.removeprefix(BYTE_ORDER_MARK), tree)
+    found = _scan(data.removeprefix(BYTE_ORDER_MARK), tree, {pointer for pointer in wanted if pointer})
     return {pointer: _nearest(pointer, found) for pointer in wanted}
 
 
-def _scan(data: bytes, tree: _Wanted) -> dict[str, int]:
+def _scan(data: bytes, tree: _Wanted, unseen: set[str]) -> dict[str, int]:
     found: dict[str, int] = {"": 1}
     stack: list[_Open] = []
     prefix: list[str] = []
@@ -79,7 +79,11 @@ def _scan(data: bytes, tree: _Wanted) -> dict[str, int]:
             if wanted is not None:
                 line += data.count(b"\n", counted, token.start())
                 counted = token.start()
-                found["".join(f"/{part}" for part in (*prefix, step))] = line
+                pointer = "".join(f"/{part}" for part in (*prefix, step))
+                found[pointer] = line
+                unseen.discard(pointer)
+                if not unseen:
+                    break
         if mark in (b"{", b"["):
             if top is not None:
                 prefix.append(step)

@@ -18,6 +18,8 @@ class Limits(FrozenModel):
     """Longest line of a log."""
     file_bytes: Positive = 128 * 2**20
     """Largest file that is read as a whole: JSON, CSV, a picture."""
+    json_values: Positive = 4_000_000
+    """Most values in a file of one JSON text: many small ones take far more memory than their bytes."""
     json_depth: Positive = 64
     """Deepest nesting of lists and objects."""
     number_digits: Positive = 400

@@ -27,7 +27,7 @@ from molforge_eval.limits import DEFAULT_LIMITS, Limits
 from molforge_eval.log_tables import fits, read_rollouts, read_trainer_log
 from molforge_eval.records import Checksums, Evaluation, EvaluationPlan, PlotTable, RunManifest, RunSummary
 from molforge_eval.run_files import RunFiles, list_run
-from molforge_eval.strict_json import UNUSABLE, Parsed, pointer_of, read_file_value
+from molforge_eval.strict_json import UNUSABLE, Parsed, count_values, pointer_of, read_file_value
 
 Record = TypeVar("Record", bound=FrozenModel)
 
@@ -133,6 +133,11 @@ def read_json(files: RunFiles, path: str, ledger: Ledger, limits: Limits) -> Par
         return UNUSABLE
     if data is None:
         what = f"the file has {files.sizes[path]} bytes, the limit is {limits.file_bytes}"
+        ledger.add(finding("FILE_TOO_LARGE", what, file=path))
+        return UNUSABLE
+    values = count_values(data, more_than=limits.json_values)
+    if values > limits.json_values:
+        what = f"the file holds {values} values, the limit is {limits.json_values}"
         ledger.add(finding("FILE_TOO_LARGE", what, file=path))
         return UNUSABLE
     parsed = read_file_value(data, limits)

@@ -100,6 +100,18 @@ def smallest_sign_flip_p(units: int) -> float:
     return min(1.0, 2.0 / 2.0**units)
 
 
+def fewest_units(alpha: float) -> int:
+    """Return the fewest units whose sign-flip test can give a p-value under a level, at least two.
+
+    >>> fewest_units(0.05)
+    6
+    """
+    units = 2
+    while smallest_sign_flip_p(units) >= alpha:
+        units += 1
+    return units
+
+
 def bootstrap_interval(
     scores: Differences, *, rng: Generator, confidence: float = 0.95, resamples: int = 10_000
 ) -> Interval | None:
@@ -164,10 +176,10 @@ def minimum_detectable_difference(differences: Sequence[float] | Differences, *,
         alpha: Two-sided level of the test.
 
     Returns:
-        A score difference; `None` below two seeds or without spread.
+        A score difference; `None` without spread, or with too few seeds for a sign-flip test to reach `alpha`.
     """
     values = np.asarray(differences, dtype=np.float64)
-    if values.size < 2 or bool(np.all(values == values[0])):
+    if values.size < fewest_units(alpha) or bool(np.all(values == values[0])):
         return None
     return _quantiles(int(values.size) - 1, alpha) * float(values.std(ddof=1)) / math.sqrt(values.size)
 
@@ -176,7 +188,7 @@ def seeds_needed(differences: Sequence[float] | Differences, *, alpha: float, ef
     """Return how many seeds of this spread would show a difference of `effect` with 80 % power.
 
     Returns:
-        A count of at least two; `None` below two seeds or without spread.
+        At least as many as a sign-flip test needs to reach `alpha`; `None` below two seeds or without spread.
     """
     values = np.asarray(differences, dtype=np.float64)
     if values.size < 2 or bool(np.all(values == values[0])):
@@ -186,7 +198,7 @@ def seeds_needed(differences: Sequence[float] | Differences, *, alpha: float, ef
     ratio = float(values.std(ddof=1)) / effect
     # The normal quantiles are the limit of many seeds, so their answer is a lower bound, short by a few.
     normal = float(stats.norm.ppf(1.0 - alpha / 2.0) + stats.norm.ppf(POWER))
-    needed = max(2, math.ceil((normal * ratio) ** 2))
+    needed = max(fewest_units(alpha), math.ceil((normal * ratio) ** 2))
     while _quantiles(needed - 1, alpha) * ratio > math.sqrt(needed):
         needed += 1
     return needed

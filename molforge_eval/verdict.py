@@ -30,6 +30,7 @@ from molforge_eval.ladder import ladder as measure_ladder
 from molforge_eval.pairing import Pairing, difference_table, pair_scores, played_copies
 from molforge_eval.records.evaluation import Evaluation, EvaluationPlan
 from molforge_eval.records.fields import Count
+from molforge_eval.statistics import smallest_sign_flip_p
 
 Outcome = Literal["improved", "regressed", "no change shown", "inconclusive", "incomplete", "withheld"]
 
@@ -86,7 +87,11 @@ def decide(
     copies = played_copies(before, part) and played_copies(after, part)
     judgement = judge(difference_table(pairing), plan.decision) if claim and not copies else None
     sampled = compare_sampled(pairing, plan.decision, judgement, claim=claim)
-    notes = tuple(_notes(pairing, sampled, judgement, margin=plan.decision.margin)) if claim else ()
+    notes = (
+        tuple(_notes(pairing, sampled, judgement, alpha=plan.decision.alpha, margin=plan.decision.margin))
+        if claim
+        else ()
+    )
     return Verdict(
         outcome=_outcome(judgement, incomplete=bool(absent), withheld=bool(barred), failed=bool(failed)),
         reasons=(*absent, *barred, *failed, *notes),
@@ -141,7 +146,7 @@ def _failures(pairing: Pairing) -> Iterator[str]:
 
 
 def _notes(
-    pairing: Pairing, sampled: SampledComparison, judgement: Judgement | None, *, margin: float
+    pairing: Pairing, sampled: SampledComparison, judgement: Judgement | None, *, alpha: float, margin: float
 ) -> Iterator[str]:
     paired, planned = len(pairing.paired_seeds), len(pairing.seeds)
     if paired < planned:
@@ -153,6 +158,9 @@ def _notes(
         f"two-sided sign-flip test over {paired} paired seeds: p = {judgement.test.p_value:.4g} "
         f"({judgement.test.method}, {judgement.test.flips} sign patterns)"
     )
+    least = smallest_sign_flip_p(paired)
+    if least >= alpha:
+        yield f"{paired} paired seeds cannot show a difference: their least p-value is {least:.4g}, at level {alpha}"
     if judgement.outcome == "inconclusive" and sampled.minimum_detectable_difference is not None:
         yield (
             f"{paired} seeds of this spread show a difference of {sampled.minimum_detectable_difference:.3f} in four "

@@ -55,3 +55,7 @@ def test_a_broken_text_still_gives_what_stands_before_the_fault() -> None:
 @given(st.binary(max_size=200), st.lists(st.text("/ab0", max_size=6), max_size=4))
 def test_no_bytes_make_the_search_raise(data: bytes, pointers: list[str]) -> None:
     assert all(line >= 1 for line in lines_of_pointers(data, pointers).values())
+
+
+def test_a_string_that_is_never_closed_is_passed_in_linear_time() -> None:
+    assert lines_of_pointers(b'{"a":\n"' + b'\\"' * 500_000, ["/a", "/b"]) == {"/a": 2, "/b": 1}

@@ -10,6 +10,7 @@ from evidence_builder import RUN_ID, edit_json, edit_line, read_lines, write, wr
 
 from molforge_env.errors import UnreadableError
 from molforge_eval import layout
+from molforge_eval.limits import Limits
 from molforge_eval.log_tables import ROLLOUT_SCHEMA, TRAINER_HEAD
 from molforge_eval.run_directory import load
 
@@ -126,3 +127,14 @@ def test_a_folder_that_holds_nothing_of_a_run_is_an_error(tmp_path: Path, files:
 
     with pytest.raises(UnreadableError, match="none of the files of a run"):
         load(tmp_path)
+
+
+def test_a_file_of_very_many_small_values_is_refused_before_it_is_read(run_copy: Path) -> None:
+    run = load(run_copy, Limits(json_values=20))
+    (run_copy / layout.SUMMARY).write_bytes(b'{"text": "' + b"," * 50 + b'", "more": [1, 2]}')
+    texts = load(run_copy, Limits(json_values=20))
+
+    assert run.summary is None
+    told = {item.where.file: item.what for item in run.findings if item.code == "FILE_TOO_LARGE"}
+    assert told[layout.SUMMARY].endswith("values, the limit is 20")
+    assert layout.SUMMARY not in {item.where.file for item in texts.findings if item.code == "FILE_TOO_LARGE"}

@@ -12,6 +12,7 @@ from molforge_eval.statistics import (
     Interval,
     bootstrap_interval,
     distinct_count,
+    fewest_units,
     holm,
     mean_of,
     minimum_detectable_difference,
@@ -182,8 +183,14 @@ def test_without_spread_nothing_is_planned(values: list[float]) -> None:
     assert seeds_needed(values, alpha=0.05, effect=0.05) is None
 
 
-def test_a_tiny_spread_needs_two_seeds_at_least() -> None:
-    assert seeds_needed([0.3, 0.3 + 1e-9], alpha=0.05, effect=0.05) == 2
+def test_a_tiny_spread_needs_as_many_seeds_as_the_test_needs_to_reach_its_level() -> None:
+    assert seeds_needed([0.3, 0.3 + 1e-9], alpha=0.05, effect=0.05) == fewest_units(0.05)
+    assert smallest_sign_flip_p(fewest_units(0.05)) < 0.05 <= smallest_sign_flip_p(fewest_units(0.05) - 1)
+
+
+def test_seeds_that_no_test_could_tell_apart_have_no_detectable_difference() -> None:
+    assert minimum_detectable_difference([0.1, 0.2, 0.3, 0.4, 0.5], alpha=0.05) is None
+    assert minimum_detectable_difference([0.1, 0.2, 0.3, 0.4, 0.5, 0.6], alpha=0.05) is not None
 
 
 def test_an_evaluation_of_many_seeds_takes_no_more_memory_at_once() -> None:

@@ -102,3 +102,10 @@ def test_a_flood_of_faults_in_one_text_is_counted() -> None:
 
     assert len(parsed.faults) == MOST_FAULTS + 1
     assert parsed.faults[-1] == Fault("NUMBER_NOT_FINITE", "800 more faults stand in this text", f"/{MOST_FAULTS}")
+
+
+@pytest.mark.parametrize("tail", [b"", b"\\"], ids=["open", "in an escape"])
+def test_a_string_that_is_never_closed_is_refused_in_linear_time(tail: bytes) -> None:
+    parsed = read_value(b'{"a":"' + b'\\"' * 500_000 + tail, DEFAULT_LIMITS)
+
+    assert [fault.code for fault in parsed.faults] == ["JSON_UNREADABLE"]
