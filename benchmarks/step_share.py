@@ -19,9 +19,9 @@ from molforge_train.config import resolve
 from molforge_train.host_callback import StopRequest, host_callback
 from molforge_train.host_trainer import build_trainer
 from molforge_train.policy import choose_place, load_policy
-from molforge_train.progress import Progress
 from molforge_train.recording import RolloutLog, read_clock
 from molforge_train.rewards import EpisodeReward
+from molforge_train.run_record import RunRecord, first_manifest, run_id_of
 from molforge_train.tool_environment import tool_environment
 from molforge_train.trainer_log import TrainerLog
 from molforge_train.training_run import quieten_libraries
@@ -49,8 +49,13 @@ def measure(steps: int) -> tuple[float, dict[str, float]]:
 
         return wrapper
 
-    settings = resolve("tiny-cpu", {"max_steps": str(steps)}, {}, now=read_clock()).configuration
-    policy = load_policy(settings, choose_place(settings))
+    resolved = resolve("tiny-cpu", {"max_steps": str(steps)}, {}, now=read_clock())
+    settings, place = resolved.configuration, choose_place(resolved.configuration)
+    policy = load_policy(settings, place)
+    began_at = read_clock()
+    manifest = first_manifest(
+        resolved, place, run_id=run_id_of(settings, began_at), started_at=began_at, plan_sha256="0" * 64
+    )
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
         (folder / "logs").mkdir()
@@ -59,7 +64,8 @@ def measure(steps: int) -> tuple[float, dict[str, float]]:
             setattr(environment, name, timed("environment", getattr(environment, name)))
         reward = EpisodeReward(settings, policy.form, RolloutLog(folder, "run-000000000000"))
         log = TrainerLog(folder / "log.jsonl", "run-000000000000", read_clock)
-        callback = host_callback(log, Progress(steps, quiet=True), StopRequest(), lambda: "")
+        record = RunRecord(folder, manifest)
+        callback = host_callback(log, StopRequest(), on_step=lambda step: record.update(steps_completed=step))
         for name in ("on_train_begin", "on_step_end", "on_log"):
             setattr(callback, name, timed("logging", getattr(callback, name)))
         trainer = build_trainer(

@@ -61,7 +61,7 @@ def preset_text(name: str) -> str:
     except OSError as error:
         raise UsageError(
             f"there is no preset {name!r}",
-            where="flag --preset",
+            where=f"preset {name}",
             mend=f"Choose one of {', '.join(preset_names())}, or give the path of a TOML file.",
         ) from error
 

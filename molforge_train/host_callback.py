@@ -1,4 +1,4 @@
-"""What we hang on the host trainer: a row for each of its logs, progress, and a stop that ends a step first."""
+"""What we hang on the host trainer: a row for each log, word of each step, and a stop that ends a step first."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-from molforge_train.progress import Progress
 from molforge_train.trainer_log import TrainerLog
 
 if TYPE_CHECKING:
@@ -54,16 +53,13 @@ def listening() -> Iterator[StopRequest]:
             signal.signal(number, handler)
 
 
-def host_callback(
-    log: TrainerLog, progress: Progress, stop: StopRequest, figures: Callable[[], str]
-) -> TrainerCallback:
+def host_callback(log: TrainerLog, stop: StopRequest, on_step: Callable[[int], object]) -> TrainerCallback:
     """Make the callback; its class is made here because the host's base class is costly to import.
 
     Args:
         log: Gets a row for each log.
-        progress: Shown after each step.
         stop: Asked after each step.
-        figures: Latest reward, score and submit rate, for the progress line.
+        on_step: Called with the number of steps when one has ended.
     """
     from transformers import TrainerCallback
 
@@ -74,7 +70,7 @@ def host_callback(
             stop.in_training = True
 
         def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
-            progress.show(state.global_step, figures())
+            on_step(state.global_step)
             if stop.signal_name is not None:
                 control.should_training_stop = True
 

@@ -197,7 +197,14 @@ def _optimise(stage: Stage) -> None:
     run_id = record.manifest.run_id
     reward = EpisodeReward(settings, stage.policy.form, RolloutLog(folder, run_id))
     log = TrainerLog(folder / layout.TRAINER_LOG, run_id, read_clock)
-    callback = host_callback(log, Progress(settings.max_steps, quiet=stage.quiet), stage.stop, lambda: reward.figures)
+    progress = Progress(settings.max_steps, quiet=stage.quiet)
+
+    def show(step: int) -> None:
+        # A run that is killed leaves no last word: what the manifest says is the last step that ended.
+        record.update(steps_completed=step)
+        progress.show(step, reward.figures)
+
+    callback = host_callback(log, stage.stop, on_step=show)
     with _checkpoint_folder(stage) as checkpoints:
         trainer = build_trainer(
             settings,

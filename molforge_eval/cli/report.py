@@ -12,7 +12,7 @@ import click
 
 from molforge_env.command_line import report_error
 from molforge_env.command_line import run as run_command
-from molforge_env.errors import EXIT_SOUND
+from molforge_env.errors import EXIT_SOUND, UsageError
 
 if TYPE_CHECKING:
     from molforge_eval.report.build import Packet
@@ -74,6 +74,8 @@ def build(run_dir: Path, *, out: Path | None, quiet: bool, **given: Any) -> int:
     """
     from molforge_eval.report.build import PacketOptions, build_packet
 
+    if given["title"] is not None and not given["title"].strip():
+        raise UsageError("the title is empty", where="--title", mend="Write one, or leave --title out.")
     title: dict[str, Any] = {} if given["title"] is None else {"title": given["title"][:200]}
     options = PacketOptions(
         html=given["html"],

@@ -106,7 +106,7 @@ def build_packet(
 
     Raises:
         UnreadableError: The path is absent or holds nothing of a run.
-        UsageError: Nothing is to be written, or there is no folder to write to.
+        UsageError: There is no folder to write to, or it cannot be written.
     """
     options = PacketOptions() if options is None else options
     tell = on_stage or (lambda _stage: None)

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -243,6 +245,24 @@ def test_a_signal_lets_the_step_end_and_seals_the_run_as_interrupted(tmp_path: P
     assert run.after is None
     assert len(run.trainer_log.filter(run.trainer_log["type"] == "train")) == run.manifest.steps_completed
     assert (tmp_path / "small.zip").is_file()
+
+
+def test_a_run_that_is_killed_is_left_as_running_after_its_last_step(tmp_path: Path) -> None:
+    flags = {**SMALL, "max_steps": "400", "run_before_eval": "0", "output_root": str(tmp_path), "run_name": "small"}
+    words = [word for name, value in flags.items() for word in ("--" + name.replace("_", "-"), value)]
+    command = [sys.executable, "-c", "from molforge_train.cli import main; main()", "grpo", "--preset", "tiny-cpu"]
+    log = tmp_path / "small" / layout.TRAINER_LOG
+    with subprocess.Popen([*command, *words, "--quiet"], stdout=subprocess.DEVNULL) as process:
+        while process.poll() is None and not (log.is_file() and log.read_bytes().count(b"\n") >= 3):
+            time.sleep(0.05)
+        process.kill()
+    manifest = load(tmp_path / "small").manifest
+
+    assert process.returncode == -signal.SIGKILL
+    assert manifest.status == "running"
+    assert manifest.steps_completed >= 2
+    assert [path.name for path in tmp_path.rglob("*") if path.name.startswith(".")] == []
+    assert not (tmp_path / "small" / layout.CHECKSUMS).exists()
 
 
 def test_an_interrupt_outside_training_takes_effect_at_once(tmp_path: Path) -> None:

@@ -60,6 +60,14 @@ def test_a_wrong_option_is_code_2(tmp_path, capsys) -> None:
     assert len(capsys.readouterr().err.strip().splitlines()) == 3
 
 
+def test_an_empty_title_is_code_2_and_three_lines(run_copy, capsys) -> None:
+    code = run_to_code(cli, ["build", str(run_copy), "--title", " "])
+
+    assert code == 2
+    assert capsys.readouterr().err.splitlines()[:2] == ["the title is empty", "  where: --title"]
+    assert not (run_copy / "evidence.json").exists()
+
+
 def test_an_archive_without_a_folder_to_write_to_is_code_2(tmp_path, capsys) -> None:
     (tmp_path / "run.zip").write_bytes(b"PK")
 
