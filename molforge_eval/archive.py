@@ -34,6 +34,8 @@ _CHUNK = 2**18
 _RATIO_FROM = 2**20
 _LONGEST_NAME = 255
 """Bytes of a file name that common file systems hold."""
+_DEEPEST_NAME = 16
+"""Folders and file in one name: a run has three, and every folder more of a hostile one has to be made and removed."""
 
 
 class PackedRun(NamedTuple):
@@ -150,7 +152,8 @@ def _name_fault(member: zipfile.ZipInfo) -> tuple[str, str] | None:
     # The name as it stands in the archive: the library's own spelling ends at a NUL byte.
     parts = PurePosixPath(member.orig_filename).parts
     is_shaped = shape_of("archive_listing").fits(listing_of([member]))
-    if not is_shaped or ".." in parts or any(len(part.encode()) > _LONGEST_NAME for part in parts):
+    is_sized = len(parts) <= _DEEPEST_NAME and all(len(part.encode()) <= _LONGEST_NAME for part in parts)
+    if not is_shaped or ".." in parts or not is_sized:
         return (
             "ARCHIVE_MEMBER_ESCAPES",
             "the name leads out of the folder, or is none of a plain file; it was not unpacked",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Annotated, Final, Literal
 
-from pydantic import AwareDatetime, Field, PlainSerializer
+from pydantic import AfterValidator, AwareDatetime, Field, PlainSerializer
 
 FORMAT_VERSION: Final = 1
 """Version of the run directory that this product writes. Version 0 is the public script's layout."""
@@ -37,5 +37,15 @@ def utc_text(moment: datetime) -> str:
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-Moment = Annotated[AwareDatetime, PlainSerializer(utc_text, return_type=str, when_used="json")]
+def _within_calendar(moment: datetime) -> datetime:
+    try:
+        moment.astimezone(UTC)
+    except OverflowError as error:
+        raise ValueError("in UTC the moment is outside the years 1 to 9999") from error
+    return moment
+
+
+Moment = Annotated[
+    AwareDatetime, AfterValidator(_within_calendar), PlainSerializer(utc_text, return_type=str, when_used="json")
+]
 """An instant with its zone; written in UTC to the second."""

@@ -89,7 +89,7 @@ class TensorHeader(FrozenModel):
     """Name, type and shape of one tensor."""
 
     dtype: Literal["F64", "F32", "F16", "BF16"]
-    shape: tuple[Count, ...]
+    shape: Annotated[tuple[Count, ...], Field(max_length=8)]
 
 
 class AdapterHeader(FrozenModel):

@@ -138,3 +138,12 @@ def test_a_file_of_very_many_small_values_is_refused_before_it_is_read(run_copy:
     told = {item.where.file: item.what for item in run.findings if item.code == "FILE_TOO_LARGE"}
     assert told[layout.SUMMARY].endswith("values, the limit is 20")
     assert layout.SUMMARY not in {item.where.file for item in texts.findings if item.code == "FILE_TOO_LARGE"}
+
+
+@pytest.mark.parametrize("moment", ["0001-01-01T00:00:00+23:59", "9999-12-31T23:59:59-23:59"])
+def test_a_moment_that_utc_cannot_spell_is_a_misfit_and_stops_no_check(run_copy: Path, moment: str) -> None:
+    edit_json(run_copy, layout.MANIFEST, lambda value: value.update(started_at=moment))
+    run = load(run_copy)
+
+    assert run.manifest is None
+    assert [(item.code, item.where.pointer) for item in run.findings] == [("SCHEMA_UNMET", "/started_at")]

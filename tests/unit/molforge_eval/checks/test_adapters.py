@@ -95,3 +95,12 @@ def test_one_second_factor_that_moved_is_enough(run_copy: Path) -> None:
     tensors(still)(run_copy)
 
     assert codes(run_copy) == set()
+
+
+def test_a_shape_without_end_is_a_misfit_and_stops_no_check(run_copy: Path) -> None:
+    header = orjson.dumps({"a": {"dtype": "F32", "shape": [2**62] * 2_000, "data_offsets": [0, 4]}})
+    write(run_copy, layout.ADAPTER_WEIGHTS, len(header).to_bytes(8, "little") + header + b"0000")
+    codes = {item.code for item in validate(run_copy).findings}
+
+    assert "SCHEMA_UNMET" in codes
+    assert "CHECK_STOPPED" not in codes
