@@ -19,6 +19,7 @@ from molforge_env.command_line import EXIT_INTERRUPTED
 from molforge_env.errors import MolForgeError
 from molforge_eval import layout
 from molforge_eval.canonical import file_bytes
+from molforge_eval.model_loading import is_out_of_memory
 from molforge_eval.plan import Limits, plan_digest, standard_plan
 from molforge_eval.play import run_evaluation
 from molforge_eval.policies import Loading, PolicySpec, open_policy
@@ -98,7 +99,7 @@ def train(resolved: Resolved, *, quiet: bool, say: Say) -> FinishedRun:
     try:
         policy = load_policy(settings, place)
     except (MemoryError, RuntimeError) as error:
-        if not _is_out_of_memory(error):
+        if not is_out_of_memory(error):
             raise
         raise RunFailedError(
             "out of memory while the model was loaded; nothing was written",
@@ -173,7 +174,7 @@ def _carry_out(stage: Stage) -> MolForgeError | None:
         return error
     except Exception as error:  # noqa: BLE001 - the run's boundary: what was recorded must be sealed, whatever broke
         text = scrubbed(" ".join(f"{type(error).__name__}: {error}".split()))[:_SHOWN_ERROR]
-        if _is_out_of_memory(error):
+        if is_out_of_memory(error):
             text = f"out of memory after step {record.manifest.steps_completed} of {settings.max_steps}"
         _note(record, status="failed", status_reason=text)
         return _failure(text, stage, error)
@@ -268,8 +269,8 @@ def _seal(folder: Path, record: RunRecord, failure: MolForgeError | None) -> Pat
 
 def _unsealed(folder: Path, record: RunRecord, failure: MolForgeError | None, error: Exception) -> MolForgeError:
     """Say that the seal is missing; what has broken the run before is told first, not what followed from it."""
-    why = scrubbed(" ".join(str(error).split()))[:_SHOWN_ERROR]
-    mend = f"Make room or mend what is named, and run it again; its records stand there unsealed: {why}"
+    why = scrubbed(" ".join(str(error).split()))[:_SHOWN_ERROR] or type(error).__name__
+    mend = f"Make room or mend what is named, and run it again; its records stand there unsealed ({why})."
     if failure is not None:
         return type(failure)(failure.what, where=failure.where, mend=mend)
     what = f"the run could not be sealed: {why}"
@@ -305,19 +306,14 @@ def _interrupted(stage: Stage) -> RunInterruptedError:
 
 def _failure(text: str, stage: Stage, error: Exception) -> RunFailedError:
     mend = "Its records are sealed as failed; run it again with MOLFORGE_TRACEBACK=1 and report the output."
-    if _is_out_of_memory(error):
+    if is_out_of_memory(error):
         mend = "Lower MAX_COMPLETION_LENGTH or RL_BATCH_SIZE, and raise RL_GRAD_ACCUM by as much."
     elif _is_out_of_space(error):
         mend = "Make room on the disk, and run it again."
     failure = RunFailedError(text, where=scrubbed(str(stage.folder)), mend=mend)
     # The cause holds every frame and with it the memory that sealing needs now.
-    failure.__cause__ = None if _is_out_of_memory(error) else error
+    failure.__cause__ = None if is_out_of_memory(error) else error
     return failure
-
-
-def _is_out_of_memory(error: Exception) -> bool:
-    text = str(error).lower()
-    return isinstance(error, MemoryError) or "out of memory" in text or "can't allocate memory" in text
 
 
 def _is_out_of_space(error: Exception) -> bool:
