@@ -15,7 +15,7 @@ from typing import NoReturn
 from molforge_env.errors import MissingDependencyError, UsageError
 from molforge_eval.records.manifest import Configuration
 from molforge_eval.training_reward import REWARD_PARTS
-from molforge_eval.weights import read_adapter
+from molforge_eval.weights import read_adapter, weight_files
 from molforge_train.config import shipped_path
 
 TRAIN_PACKAGES = ("torch", "transformers", "accelerate", "datasets", "peft", "trl")
@@ -47,7 +47,7 @@ def check(configuration: Configuration, environment: Mapping[str, str]) -> None:
 
     Raises:
         UsageError: Numbers that do not fit each other, a missing adapter, a run directory that is in use.
-        UnreadableError: The adapter's files are damaged.
+        UnreadableError: The files of the adapter or of the base model are damaged.
     """
     _check_batch(configuration)
     _check_lengths(configuration)
@@ -120,6 +120,7 @@ def _check_optimizer(configuration: Configuration) -> None:
 def _check_base(folder: Path) -> None:
     if not (folder / "config.json").is_file():
         _refuse(f"the model folder {folder.name} has no config.json", "base_model", "Give the folder of a saved model.")
+    weight_files(folder)
 
 
 def _check_folders(configuration: Configuration) -> None:

@@ -110,6 +110,18 @@ def test_an_absent_model_or_adapter_is_refused(configuration, tmp_path: Path) ->
     assert "no adapter at nowhere" in refusal_of(configuration, sft_adapter_path=str(tmp_path / "nowhere")).what
 
 
+def test_damaged_weights_of_the_base_model_are_named_before_they_are_loaded(configuration, tmp_path: Path) -> None:
+    base = Path(shutil.copytree(shipped_path("molforge_train/models/tiny/base"), tmp_path / "base"))
+    (base / "model.safetensors").write_bytes((base / "model.safetensors").read_bytes()[:2000])
+
+    with pytest.raises(UnreadableError, match="no readable safetensors file"):
+        check(configuration.model_copy(update={"base_model": str(base)}), {})
+
+    (base / "model.safetensors").rename(base / "pytorch_model.bin")
+
+    assert "a pickle runs code" in refusal_of(configuration, base_model=str(base)).what
+
+
 def test_a_pointer_in_place_of_the_weights_is_named(configuration, tmp_path: Path) -> None:
     folder = tmp_path / "adapter"
     shutil.copytree(shipped_path(ADAPTER), folder)
