@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from molforge_env.arithmetic import open01
 from molforge_env.assays import RESTART_COST, TOOL_COSTS, measured_properties
-from molforge_env.episodes import Episode
+from molforge_env.episodes import Episode, post_shift_potencies
 from molforge_env.grading import count_reviews
 from molforge_env.models import MEASURED
 from molforge_env.molecules import MOLECULES, Molecule, molecule_from_code
@@ -48,7 +48,7 @@ class _Route(NamedTuple):
     cost: int
     known: dict[str, set[str]]
     """Properties with a reading, by molecule."""
-    fresh: set[str]
+    fresh: frozenset[str]
     """Molecules whose potency was read after the shift."""
 
 
@@ -83,14 +83,7 @@ class Bounds:
         known: dict[str, set[str]] = {}
         for reading in episode.readings:
             known.setdefault(reading.molecule, set()).add(reading.property_name)
-        shift_step = self._scenario.shift_step
-        fresh = {
-            entry.molecule
-            for entry in episode.oracle_log
-            if shift_step is not None
-            and entry.step >= shift_step
-            and any(reading.property_name == "potency" for reading in entry.results)
-        }
+        fresh = post_shift_potencies(episode)
         yield _Route(episode.molecule, episode.trap, 0, 0, known, fresh)
         if not episode.restart_used and episode.remaining_budget >= RESTART_COST:
             yield _Route(molecule_from_code(self._scenario.restart_molecule), False, 1, RESTART_COST, {}, fresh)

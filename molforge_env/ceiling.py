@@ -14,7 +14,7 @@ from itertools import count
 
 from molforge_env import RULES_VERSION
 from molforge_env.bounds import Bounds
-from molforge_env.episodes import Episode
+from molforge_env.episodes import Episode, post_shift_potencies
 from molforge_env.frozen import FrozenModel
 from molforge_env.grading import count_reviews, grade
 from molforge_env.models import Action
@@ -107,14 +107,6 @@ def _future_of(episode: Episode) -> Hashable:
     """Name everything that the rest of an episode can depend on through the tools."""
     # Order counts only between readings of one property, so a stable sort makes equal futures equal.
     readings = sorted(episode.readings, key=lambda reading: (reading.molecule, reading.property_name))
-    shift_step = episode.scenario.shift_step
-    fresh = {
-        entry.molecule
-        for entry in episode.oracle_log
-        if shift_step is not None
-        and entry.step >= shift_step
-        and any(reading.property_name == "potency" for reading in entry.results)
-    }
     vetoes = [turn.governance.status for turn in episode.history].count("policy_veto")
     return (
         episode.molecule.code,
@@ -124,7 +116,7 @@ def _future_of(episode: Episode) -> Hashable:
         episode.remaining_budget,
         tuple((reading.molecule, reading.property_name, reading.tool_name, reading.estimate) for reading in readings),
         frozenset(episode.runs.items()),
-        frozenset(fresh),
+        post_shift_potencies(episode),
         count_reviews(episode),
         vetoes,
     )

@@ -134,3 +134,15 @@ def post_shift_potency_known(episode: Episode) -> bool:
         and any(reading.property_name == "potency" for reading in entry.results)
         for entry in episode.oracle_log
     )
+
+
+def post_shift_potencies(episode: Episode) -> frozenset[str]:
+    """List the molecules whose potency was measured at or after the shift step; none without one."""
+    shift_step = episode.scenario.shift_step
+    return frozenset(
+        entry.molecule
+        for entry in episode.oracle_log
+        if shift_step is not None
+        and entry.step >= shift_step
+        and any(reading.property_name == "potency" for reading in entry.results)
+    )
