@@ -162,4 +162,6 @@ def test_a_packet_asks_for_no_more_than_its_commands_give(page_of, case) -> None
     text = page_of(case)
 
     assert "--regenerate" not in text
+    assert ("Compare the root hash" in text) == (case not in {"withheld", "no plan"})
+    assert "1 seeds" not in text
     assert ("it must print level E3 and 0 episodes differing" in text) == (case not in {"withheld", "no plan"})
