@@ -5,10 +5,12 @@ RDKit is required: without it the scores would mean something else, so its absen
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cache
 from types import SimpleNamespace
 
+from molforge_env.arithmetic import fold
 from molforge_env.errors import MissingDependencyError
 from molforge_env.molecules import Molecule, molecule_from_code, surrogate_smiles
 from molforge_env.tables import read_table
@@ -78,6 +80,18 @@ def canonical_smiles(molecule: Molecule) -> str:
     return str(load_rdkit().Chem.MolToSmiles(_structure(molecule)))
 
 
+def _drug_likeness(structure: object) -> float:
+    """Compute QED: the geometric mean of RDKit's eight desirabilities by its own weights, in [0, 1].
+
+    RDKit's function adds with the built-in `sum`, whose last digit depends on the version of Python.
+    """
+    qed = load_rdkit().QED
+    values = qed.properties(structure)._asdict()
+    logs = (math.log(qed.ads(value, qed.adsParameters[name])) for name, value in values.items())
+    weighted = fold(weight * log for weight, log in zip(qed.WEIGHT_MEAN, logs, strict=True))
+    return math.exp(weighted / fold(qed.WEIGHT_MEAN))
+
+
 @cache
 def describe(molecule: Molecule) -> Descriptors:
     """Compute the descriptors of a molecule, once per process.
@@ -89,7 +103,7 @@ def describe(molecule: Molecule) -> Descriptors:
     structure = _structure(molecule)
     references = [_fingerprint(molecule_from_code(code)) for code in read_table("chemistry")["references"]]
     return Descriptors(
-        qed=rdkit.QED.qed(structure),
+        qed=_drug_likeness(structure),
         logp=rdkit.Crippen.MolLogP(structure),
         tpsa=rdkit.rdMolDescriptors.CalcTPSA(structure),
         weight=rdkit.RdkitDescriptors.MolWt(structure),

@@ -3,6 +3,10 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+from rdkit import Chem
+from rdkit.Chem import QED
+
 from molforge_env.descriptors import canonical_smiles, describe
 from molforge_env.molecules import molecule_from_code
 
@@ -36,3 +40,9 @@ def test_without_rdkit_the_laboratory_refuses_in_three_lines() -> None:
     assert what.startswith("RDKit cannot be imported")
     assert where == "  where: molforge_env.descriptors"
     assert "pip install rdkit" in mend
+
+
+def test_drug_likeness_is_that_of_rdkit_up_to_the_order_of_adding() -> None:
+    structure = Chem.MolFromSmiles(canonical_smiles(molecule_from_code("0103")))
+
+    assert describe(molecule_from_code("0103")).qed == pytest.approx(QED.qed(structure), rel=1e-14)
