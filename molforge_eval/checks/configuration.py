@@ -38,6 +38,8 @@ def check(run: RunDirectory) -> Iterator[Finding]:
 
 def _check_settings(run: RunDirectory, manifest: RunManifest) -> Iterator[Finding]:
     settings = manifest.configuration
+    if manifest.run_name != settings.run_name:
+        yield _unlike("run_name", settings.run_name, f"the run is named {seen(manifest.run_name)}")
     if manifest.seeds.get("training", settings.seed) != settings.seed:
         yield _unlike("seed", settings.seed, f"seeds has {manifest.seeds['training']}")
     for key, path in (("run_before_eval", layout.BEFORE), ("run_after_eval", layout.AFTER)):

@@ -67,6 +67,10 @@ def _check_plan(run: RunDirectory) -> Iterator[Finding]:
 def _check_laboratory(run: RunDirectory) -> Iterator[Finding]:
     if run.manifest is None:
         return
+    backend = run.manifest.backend.rules_version
+    if backend != run.manifest.rules_version:
+        what = f"rules {seen(backend)} of the backend, the run has {seen(run.manifest.rules_version)}"
+        yield finding("RULES_DIFFER", what, file=layout.MANIFEST, pointer="/backend/rules_version")
     for path, evaluation in run.evaluations():
         if evaluation.rules_version != run.manifest.rules_version:
             what = f"rules {seen(evaluation.rules_version)}, the run has {seen(run.manifest.rules_version)}"
