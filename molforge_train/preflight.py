@@ -137,6 +137,13 @@ def _check_folders(configuration: Configuration) -> None:
             "run_name",
             "Choose another --run-name (RUN_NAME), or move the old run away.",
         )
+    archive = folder.with_name(f"{folder.name}.zip")
+    if archive.exists():
+        _refuse(
+            f"the archive {archive.name} of another run stands beside the run directory",
+            "run_name",
+            "Choose another --run-name (RUN_NAME), or move the old archive away.",
+        )
     for path, key in ((folder, "output_root"), (_drive(configuration), "drive_output_dir")):
         standing = None if path is None else _nearest_existing(path)
         if standing is not None and not (standing.is_dir() and os.access(standing, os.W_OK)):

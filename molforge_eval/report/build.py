@@ -122,21 +122,23 @@ def build_packet(
     figures = draw_figures(evidence) if options.html or options.pdf else {}
     evidence_bytes = file_bytes(evidence)
     _write(folder / layout.EVIDENCE, evidence_bytes)
+    page, paper = folder / layout.PACKET_HTML, folder / layout.PACKET_PDF
     html = pdf = archive = fault = None
     if options.html:
         tell("page")
-        html = folder / layout.PACKET_HTML
+        html = page
         _write(html, render_page(evidence, figures, templates=options.templates))
     if options.pdf:
         tell("paper")
-        paper = folder / layout.PACKET_PDF
         try:
             _write(paper, _print_paper(run, evidence, figures, evidence_bytes, options))
             pdf = paper
         except MolForgeError as error:
             fault = error
-            # An older paper would speak of another state of the run.
-            paper.unlink(missing_ok=True)
+    for older, made in ((page, html), (paper, pdf)):
+        if made is None:
+            # A file of an older packet would speak of another state of the run.
+            older.unlink(missing_ok=True)
     if options.pack and run_dir.is_dir() and folder == run_dir:
         tell("pack")
         archive = _pack(run_dir)

@@ -30,6 +30,7 @@ PaperSize = Literal["A4", "letter"]
 UNDATED = "2000-01-01T00:00:00Z"
 """Date of a packet whose run has none: a file needs one, and the clock would make every build another."""
 NO_PANGO = 97
+NO_WEASYPRINT = 98
 """Exit code of a child that could not load the system's text library."""
 APT_LINE = "apt-get install --yes libpango-1.0-0 libpangoft2-1.0-0 libharfbuzz-subset0"
 _MEMORY = 2 * 2**30
@@ -142,7 +143,8 @@ def _print(sheet: Sheet, enclosures: Sequence[Enclosure], created: str, limits: 
 
 
 def _run_child(folder: Path, limits: PaperLimits) -> None:
-    command = [sys.executable, "-m", "molforge_eval.report.paper_press", str(folder)]
+    # -P: the working folder may be a stranger's, and a module that lies in it must not be imported.
+    command = [sys.executable, "-P", "-m", "molforge_eval.report.paper_press", str(folder)]
     try:
         done = subprocess.run(  # noqa: S603 # our own module, no shell
             command, check=False, capture_output=True, timeout=limits.seconds, text=True, errors="replace"
@@ -154,6 +156,12 @@ def _run_child(folder: Path, limits: PaperLimits) -> None:
             f"the PDF needs Pango, which cannot be loaded: {_last_line(done.stderr)}",
             where="system libraries",
             mend=f"Install it: {APT_LINE}",
+        )
+    if done.returncode == NO_WEASYPRINT:
+        raise MissingDependencyError(
+            f"the PDF needs WeasyPrint, which cannot be imported: {_last_line(done.stderr)}",
+            where="installed packages",
+            mend="Install it: pip install 'weasyprint>=70'",
         )
     if done.returncode != 0 or not (folder / "page.pdf").is_file():
         reason = _last_line(done.stderr) or f"it ended with code {done.returncode}"

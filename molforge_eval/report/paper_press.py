@@ -14,6 +14,7 @@ from typing import Any
 import orjson
 
 _NO_PANGO = 97
+_NO_WEASYPRINT = 98
 
 
 def main(folder: Path) -> int:
@@ -23,6 +24,9 @@ def main(folder: Path) -> int:
     try:
         import weasyprint
         from weasyprint.urls import URLFetcher, URLFetcherResponse
+    except ModuleNotFoundError as error:
+        sys.stderr.write(f"{error}\n")
+        return _NO_WEASYPRINT
     except OSError as error:
         # The system library is loaded at import, and this is how its absence shows.
         sys.stderr.write(f"{error}".splitlines()[0] + "\n")

@@ -146,6 +146,13 @@ def test_a_folder_that_holds_a_run_is_not_written_over(configuration, tmp_path: 
     assert "holds another run" in refusal_of(configuration).what
 
 
+def test_an_archive_of_another_run_is_not_written_over(configuration, tmp_path: Path) -> None:
+    (tmp_path / "runs").mkdir()
+    (tmp_path / "runs" / "a.zip").write_bytes(b"PK")
+
+    assert "a.zip of another run" in refusal_of(configuration).what
+
+
 @pytest.mark.parametrize("name", ["../up", "a/b", ".hidden", "", "x" * 81, "a b"])
 def test_a_name_that_is_no_folder_name_is_refused(configuration, name: str) -> None:
     assert "is no name for a run" in refusal_of(configuration, run_name=name).what

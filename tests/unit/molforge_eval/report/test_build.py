@@ -158,3 +158,14 @@ def test_a_place_that_cannot_be_written_is_named_in_three_lines(run_copy, tmp_pa
         build_packet(run_copy, out=tmp_path / "out", options=PacketOptions(pdf=False, replay=False))
     assert "--out" in caught.value.mend
     assert [entry.name for entry in (tmp_path / "out").iterdir()] == [layout.EVIDENCE]
+
+
+def test_a_page_that_is_not_asked_for_does_not_stay_from_an_older_packet(packet, tmp_path) -> None:
+    folder = tmp_path / "run"
+    shutil.copytree(packet[0].evidence_file.parent, folder)
+    made = build_packet(folder, options=PacketOptions(html=False, pdf=False, replay=False, pack=False))
+
+    assert made.html is None
+    assert made.pdf is None
+    assert not (folder / layout.PACKET_HTML).exists()
+    assert not (folder / layout.PACKET_PDF).exists()

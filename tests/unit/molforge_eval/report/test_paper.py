@@ -168,3 +168,22 @@ def test_without_pango_the_message_names_the_packages(evidence, figures, tmp_pat
     with pytest.raises(MissingDependencyError, match="libgobject") as caught:
         render_paper(evidence, figures, ())
     assert paper.APT_LINE in caught.value.mend
+
+
+def test_without_weasyprint_the_message_names_the_package(evidence, figures, tmp_path, monkeypatch) -> None:
+    # A stand-in that fails at import as an absent package does.
+    (tmp_path / "weasyprint.py").write_text("raise ModuleNotFoundError(\"No module named 'weasyprint'\")\n")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+
+    with pytest.raises(MissingDependencyError, match="WeasyPrint") as caught:
+        render_paper(evidence, figures, ())
+    assert "pip install" in caught.value.mend
+
+
+def test_no_module_of_the_working_folder_is_imported(evidence, figures, tmp_path, monkeypatch) -> None:
+    for name in ("orjson", "weasyprint", "resource"):
+        (tmp_path / f"{name}.py").write_text(f"open({str(tmp_path / 'executed')!r}, 'w').close()\n")
+    monkeypatch.chdir(tmp_path)
+
+    assert render_paper(evidence, figures, ()).startswith(b"%PDF-1.7")
+    assert not (tmp_path / "executed").exists()
