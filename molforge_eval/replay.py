@@ -6,8 +6,10 @@ What replay shows is level E3: rewards and scores follow from the recorded actio
 from __future__ import annotations
 
 import multiprocessing
+import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -126,9 +128,24 @@ def replay_tasks(tasks: Sequence[Task], *, workers: int | None = None) -> Iterat
         return
     # Spawned, not forked: table libraries keep threads, and a fork in their midst can hang.
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(max_workers=workers, mp_context=context) as pool:
+    with _safe_module_path(), ProcessPoolExecutor(max_workers=workers, mp_context=context) as pool:
         for done in as_completed(pool.submit(replay_batch, batch) for batch in batches):
             yield done.result()
+
+
+@contextmanager
+def _safe_module_path() -> Iterator[None]:
+    """Keep the working folder off the module path of child processes: a module in a stranger's folder would run."""
+    environment = os.environ  # noqa: TID251 - a spawned worker takes this from the environment and from nowhere else
+    before = environment.get("PYTHONSAFEPATH")
+    environment["PYTHONSAFEPATH"] = "1"
+    try:
+        yield
+    finally:
+        if before is None:
+            del environment["PYTHONSAFEPATH"]
+        else:
+            environment["PYTHONSAFEPATH"] = before
 
 
 def replay_batch(tasks: Sequence[Task]) -> Replayed:

@@ -85,3 +85,16 @@ def test_hostile_arguments_are_played_as_they_were_recorded(run_copy: Path) -> N
 
     assert "REPLAY_STEP_DIFFERS" in codes
     assert "CHECK_STOPPED" not in codes
+
+
+def test_no_module_of_the_working_folder_runs_in_a_worker(run_copy: Path, tmp_path: Path, monkeypatch) -> None:
+    trap = tmp_path / "trap"
+    trap.mkdir()
+    for name in ("multiprocessing", "orjson", "pickle", "random", "signal"):
+        (trap / f"{name}.py").write_text(f"open({str(tmp_path / 'executed')!r}, 'w').close()\n")
+    monkeypatch.chdir(trap)
+    tasks = list(line_tasks(load(run_copy)))
+    played = list(replay_tasks(tasks * (1 + 128 // len(tasks)), workers=2))
+
+    assert sum(batch.episodes for batch in played) > 128
+    assert not (tmp_path / "executed").exists()
