@@ -413,7 +413,7 @@ def _trainer_row(step: int, paid: Sequence[float], clock: Clock) -> TrainerRow:
         grad_norm=0.5 + 0.1 * step,
         learning_rate=1e-3,
         reward=float(np.float32(sum(paid) / len(paid))),
-        reward_std=float(np.std(paid)),
+        reward_std=float(np.std(paid, ddof=1)),
         frac_reward_zero_std=0.0,
         kl=0.001 * step,
     )

@@ -546,7 +546,11 @@ FLAWS: tuple[Flaw, ...] = (
     Flaw("STEPS_OVERLAP", _resume(2, marked=False)),
     Flaw("STEP_REPEATED", line(3, layout.TRAINER_LOG, step=2)),
     Flaw("STEPS_MISSING", lambda root: builder.drop_line(root, 2, layout.TRAINER_LOG), also=("TRAINER_MEAN_DIFFERS",)),
-    Flaw("SIGNAL_ABSENT", every_line(layout.TRAINER_LOG, lambda row: row["type"] == "train" and row.update(_STILL))),
+    Flaw(
+        "SIGNAL_ABSENT",
+        every_line(layout.TRAINER_LOG, lambda row: row["type"] == "train" and row.update(_STILL)),
+        also=("TRAINER_MEAN_DIFFERS",),
+    ),
     Flaw(
         "COMPLETIONS_CUT",
         every_line(
@@ -569,6 +573,9 @@ FLAWS: tuple[Flaw, ...] = (
     Flaw("STEPS_DIFFER", deep(layout.MANIFEST, "configuration", "max_steps", value=800)),
     Flaw("STATUS_DIFFERS", top(layout.MANIFEST, ended_at=None)),
     Flaw("TRAINER_MEAN_DIFFERS", line(2, layout.TRAINER_LOG, reward=2.09)),
+    Flaw("TRAINER_MEAN_DIFFERS", line(2, layout.TRAINER_LOG, reward_std=0.9), name="spread"),
+    Flaw("TRAINER_MEAN_DIFFERS", line(2, layout.TRAINER_LOG, frac_reward_zero_std=0.5), name="even groups"),
+    Flaw("TRAINER_MEAN_DIFFERS", line(2, layout.TRAINER_LOG, **{"tools/call_frequency": 99.0}), name="calls"),
     # Rollouts.
     Flaw("EPISODE_HEADLESS", line(1, prompt=None, scenario=None)),
     Flaw("EPISODE_UNENDED", lambda root: builder.drop_line(root, -1), also=("TRAINER_MEAN_DIFFERS",)),

@@ -56,11 +56,12 @@ def test_c004_no_kl_is_fine_when_beta_is_0(run_copy: Path) -> None:
 
 
 def test_c005_a_loss_of_0_with_a_gradient_is_clean(run_copy: Path) -> None:
-    train_rows(run_copy, loss=0.0, grad_norm=0.1, reward_std=0.5)
+    train_rows(run_copy, loss=0.0, grad_norm=0.1)
     assert codes(run_copy) == set()
     train_rows(run_copy, loss=0.0, grad_norm=0.0, reward_std=0.0)
 
-    assert codes(run_copy) == {"SIGNAL_ABSENT"}
+    # The episodes of the rows had a spread.
+    assert codes(run_copy) == {"SIGNAL_ABSENT", "TRAINER_MEAN_DIFFERS"}
 
 
 def test_c007_two_types_may_share_a_step_and_one_type_may_not(run_copy: Path) -> None:
