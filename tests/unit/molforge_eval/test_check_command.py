@@ -118,6 +118,14 @@ def test_several_runs_give_a_list_and_one_that_is_unreadable_hides_no_other(
     assert [line[:9] for line in told.err.splitlines()[1:]] == ["  where: ", "  mend:  "]
 
 
+def test_a_file_that_is_no_run_is_told_what_is_taken(built_run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("validate", built_run / layout.PLAN) == 3
+    what, _, mend = capsys.readouterr().err.splitlines()
+
+    assert what == "eval_plan.json is no zip archive that can be read: File is not a zip file"
+    assert mend == "  mend:  Name the folder of a run, or the zip archive of one; a file of a run is not judged alone."
+
+
 def test_a_hostile_name_or_text_moves_no_cursor(run_copy: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write(run_copy, "\x1b[2Jstray", b"")
     edit_line(run_copy, 3, done="\x1b]0;owned\x07 \u202e")
