@@ -283,6 +283,19 @@ def _fall_back(share: int) -> Callable[[Path], None]:
     return edit
 
 
+def _pay_wider(root: Path) -> None:
+    lines = read_lines(root)
+    paid = sorted((entry for entry in lines if entry["trainer_step"] == 0 and entry["ended_by"]), key=_pay_of)
+    # The mean of the batch stays as it is.
+    paid[0]["training_reward"] -= 0.5
+    paid[-1]["training_reward"] += 0.5
+    write_lines(root, lines)
+
+
+def _pay_of(entry: dict[str, Any]) -> float:
+    return float(entry["training_reward"])
+
+
 def _open_block(root: Path) -> None:
     lines = read_lines(root)
     silent = next(entry for entry in lines if entry["ended_by"] == "no_call")
@@ -580,6 +593,7 @@ FLAWS: tuple[Flaw, ...] = (
     Flaw("STATUS_DIFFERS", top(layout.MANIFEST, ended_at=None)),
     Flaw("TRAINER_MEAN_DIFFERS", line(2, layout.TRAINER_LOG, reward=2.09)),
     Flaw("TRAINER_MEAN_DIFFERS", line(2, layout.TRAINER_LOG, reward_std=0.9), name="spread"),
+    Flaw("TRAINER_MEAN_DIFFERS", _pay_wider, name="wider pay"),
     Flaw("TRAINER_MEAN_DIFFERS", line(2, layout.TRAINER_LOG, frac_reward_zero_std=0.5), name="even groups"),
     Flaw("TRAINER_MEAN_DIFFERS", line(2, layout.TRAINER_LOG, **{"tools/call_frequency": 99.0}), name="calls"),
     # Rollouts.
@@ -693,11 +707,13 @@ def _never_ended(root: Path) -> None:
     episode(2, silence)(root)
 
 
-def _pay_more(root: Path) -> None:
+def _pay_another(root: Path) -> None:
     lines = read_lines(root)
     paid = [entry for entry in lines if entry["ended_by"] is not None and entry["trainer_step"] == 0]
-    paid[0]["training_reward"] += 0.5
-    paid[1]["training_reward"] -= 0.5
+    # Mean and spread of the batch stay as they are.
+    first, second = (entry["training_reward"] for entry in paid[:2])
+    assert first != second
+    paid[0]["training_reward"], paid[1]["training_reward"] = second, first
     write_lines(root, lines)
 
 
@@ -745,5 +761,5 @@ REPLAY_FLAWS: tuple[Flaw, ...] = (
     Flaw("REPLAY_CALL_DIFFERS", episode(2, lambda entry: entry["turns"][1].update(raw_completion="I say nothing."))),
     Flaw("REPLAY_CALL_DIFFERS", line(2, raw_completion=None), also=("STEP_MISCOUNTED",), name="no words"),
     Flaw("REPLAY_CALL_UNREAD", episode(2, _unreadable_call)),
-    Flaw("REPLAY_REWARD_DIFFERS", _pay_more),
+    Flaw("REPLAY_REWARD_DIFFERS", _pay_another),
 )
