@@ -101,8 +101,10 @@ def unpack_archive(path: Path, limits: Limits = DEFAULT_LIMITS) -> UnpackedRun:
                 findings.append(finding("ARCHIVE_TOO_LARGE", what, file=path.name))
                 members = members[: limits.archive_entries]
             _unpack_members(archive, members, holder, limits, findings)
-    except (zipfile.BadZipFile, OSError, NotImplementedError, ValueError) as error:
+    except BaseException as error:
         shutil.rmtree(holder, ignore_errors=True)
+        if not isinstance(error, zipfile.BadZipFile | OSError | NotImplementedError | ValueError):
+            raise
         reason = (isinstance(error, OSError) and error.strerror) or error
         raise UnreadableError(
             f"{printable(path.name)} is no zip archive that can be read: {printable(str(reason))}",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -132,7 +133,8 @@ def _answer(
     code = EXIT_SOUND
     for run in runs:
         try:
-            result = look(run, bounds)
+            with _ended_like_a_key():
+                result = look(run, bounds)
         except UnreadableError as error:
             report_error(error)
             code = EXIT_UNREADABLE
@@ -189,6 +191,21 @@ def _report_shortfall(result: ValidationResult, wanted: str | None) -> None:
             mend="Make the run again with `molforge-train`; `molforge-eval validate` checks what is there.",
         )
     )
+
+
+@contextmanager
+def _ended_like_a_key() -> Iterator[None]:
+    """Let a request to end unwind as Ctrl-C does, so that an unpacked archive is removed."""
+    try:
+        earlier = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    except ValueError:
+        # Only the main thread may ask; a caller's thread has its own way to end.
+        yield
+        return
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, earlier)
 
 
 @contextmanager

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import orjson
 import pytest
 from evidence_builder import edit_line, write
 
-from molforge_env.command_line import run_to_code
+from molforge_env.command_line import EXIT_INTERRUPTED, run_to_code
 from molforge_eval import layout
+from molforge_eval.archive import pack_run
 from molforge_eval.catalogue import codes
 from molforge_eval.cli.evaluate import cli
 from molforge_eval.run_directory import load
@@ -202,3 +205,20 @@ def test_a_validation_writes_nothing_into_the_run(run_copy: Path, tmp_path: Path
     run("verify", run_copy, "--workers", "1", "--quiet")
 
     assert contents(run_copy) == contents(untouched)
+
+
+def test_a_request_to_end_leaves_nothing_of_an_archive(sample_run: Path, tmp_path: Path) -> None:
+    pack_run(sample_run, tmp_path / "run.zip")
+    place = tmp_path / "place"
+    place.mkdir()
+    start = "from molforge_eval.cli.evaluate import main; main()"
+    command = [sys.executable, "-c", start, "verify", "--workers", "1", str(tmp_path / "run.zip")]
+    process = subprocess.Popen(command, env={**os.environ, "TMPDIR": str(place)}, stderr=subprocess.PIPE)
+    while process.poll() is None and not list(place.glob("molforge-run-*/*/run_manifest.json")):
+        time.sleep(0.01)
+    process.send_signal(signal.SIGTERM)
+    _, told = process.communicate(timeout=60)
+
+    assert process.returncode == EXIT_INTERRUPTED
+    assert told.strip() == b"interrupted"
+    assert list(place.iterdir()) == []
