@@ -147,8 +147,8 @@ def _answer(
         elif not _reaches(result, require):
             _report_shortfall(result, require)
             code = max(code, EXIT_FINDINGS)
-    if voice == "json" and results and not quiet:
-        click.echo(machine.render(results), nl=False)
+    if voice == "json" and not quiet and (results or len(runs) > 1):
+        click.echo(machine.render(results, asked=len(runs)), nl=False)
     return code
 
 
@@ -214,8 +214,11 @@ def _progress(name: str, *, quiet: bool) -> Iterator[Callable[[int, int], None] 
         yield None
         return
     from rich.console import Console
+    from rich.markup import escape
     from rich.progress import Progress
 
+    from molforge_eval.catalogue import printable
+
     with Progress(console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(f"playing {name} again", total=None)
+        task = bar.add_task(f"playing {escape(printable(name))} again", total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
