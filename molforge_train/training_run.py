@@ -297,7 +297,8 @@ def _note(record: RunRecord, **fields: Any) -> None:
 def _interrupted(stage: Stage) -> RunInterruptedError:
     done, planned = stage.record.manifest.steps_completed, stage.configuration.max_steps
     reason = f"{stage.stop.signal_name or 'interrupt'} after step {done} of {planned}"
-    _note(stage.record, status="interrupted", status_reason=reason)
+    # A second Ctrl-C may end the sealing too; an interrupted run without its end would contradict itself.
+    _note(stage.record, status="interrupted", status_reason=reason, ended_at=read_clock())
     return RunInterruptedError(
         f"the run was ended by {reason}",
         where=scrubbed(str(stage.folder)),

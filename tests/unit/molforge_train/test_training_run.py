@@ -247,6 +247,27 @@ def test_a_signal_lets_the_step_end_and_seals_the_run_as_interrupted(tmp_path: P
     assert (tmp_path / "small.zip").is_file()
 
 
+def test_a_second_interrupt_before_the_seal_leaves_a_status_with_its_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def press_again(*_: object) -> Path:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("molforge_train.training_run._seal", press_again)
+    stop = threading.Event()
+    thread = interrupt_when(tmp_path / "small", 1, stop)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            run_small(tmp_path, max_steps="400", run_before_eval="0")
+    finally:
+        stop.set()
+        thread.join()
+    manifest = load(tmp_path / "small").manifest
+
+    assert manifest.status == "interrupted"
+    assert manifest.ended_at is not None
+
+
 def test_a_run_that_is_killed_is_left_as_running_after_its_last_step(tmp_path: Path) -> None:
     flags = {**SMALL, "max_steps": "400", "run_before_eval": "0", "output_root": str(tmp_path), "run_name": "small"}
     words = [word for name, value in flags.items() for word in ("--" + name.replace("_", "-"), value)]
