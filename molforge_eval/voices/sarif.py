@@ -45,6 +45,11 @@ def uri_of(path: str) -> str:
     return quote(path, safe="/")
 
 
+def _plain(text: str) -> str:
+    # A message may hold links, `[words](address)`; a stranger's must not.
+    return printable(text).replace("](", "\\](")
+
+
 def _rule(entry: CodeEntry) -> dict[str, Any]:
     return {
         "id": entry.code,
@@ -67,7 +72,7 @@ def _results(run: JudgedRun, index: dict[str, int]) -> Iterator[dict[str, Any]]:
             "ruleId": finding.code,
             "ruleIndex": index[finding.code],
             "level": _LEVELS[finding.severity],
-            "message": {"text": f"{printable(finding.what)}\n{printable(finding.mend)}"},
+            "message": {"text": f"{_plain(finding.what)}\n{_plain(finding.mend)}"},
             "locations": [_location(run, finding)],
             "partialFingerprints": {FINGERPRINT: f"{key}:{met[key]}"},
         }
@@ -91,7 +96,7 @@ def _location(run: JudgedRun, finding: Finding) -> dict[str, Any]:
 def _notification(run: JudgedRun) -> dict[str, Any]:
     what = "not read" if run.error is None else run.error.what
     physical = {"artifactLocation": {"uri": uri_of(run.name), "uriBaseId": "%SRCROOT%"}}
-    return {"level": "error", "message": {"text": printable(what)}, "locations": [{"physicalLocation": physical}]}
+    return {"level": "error", "message": {"text": _plain(what)}, "locations": [{"physicalLocation": physical}]}
 
 
 def _evidence(run: JudgedRun) -> dict[str, Any]:
