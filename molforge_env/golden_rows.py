@@ -139,8 +139,9 @@ def read_rows(path: Path) -> Iterator[tuple[int, Row]]:
             for number, parsed in lines:
                 yield number, _row_from_object(path, number, parsed)
     except (OSError, EOFError, UnicodeDecodeError, csv.Error) as error:
+        reason = (isinstance(error, OSError) and error.strerror) or error
         raise UnreadableError(
-            f"{path.name} cannot be read ({error})", where=str(path), mend="Give a file in one of the golden formats."
+            f"{path.name} cannot be read: {reason}", where=str(path), mend="Give a file in one of the golden formats."
         ) from error
 
 

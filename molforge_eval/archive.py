@@ -101,12 +101,15 @@ def unpack_archive(path: Path, limits: Limits = DEFAULT_LIMITS) -> UnpackedRun:
                 findings.append(finding("ARCHIVE_TOO_LARGE", what, file=path.name))
                 members = members[: limits.archive_entries]
             _unpack_members(archive, members, holder, limits, findings)
-    except (zipfile.BadZipFile, OSError, NotImplementedError, ValueError) as error:
+    except BaseException as error:
         shutil.rmtree(holder, ignore_errors=True)
+        if not isinstance(error, zipfile.BadZipFile | OSError | NotImplementedError | ValueError):
+            raise
+        reason = (isinstance(error, OSError) and error.strerror) or error
         raise UnreadableError(
-            f"{printable(path.name)} is no zip archive that can be read: {printable(str(error))}",
+            f"{printable(path.name)} is no zip archive that can be read: {printable(str(reason))}",
             where=str(path),
-            mend="Pack the run again, or name its folder.",
+            mend="Name the folder of a run, or the zip archive of one; a file of a run is not judged alone.",
         ) from error
     return UnpackedRun(holder, _root_of(holder), tuple(findings))
 

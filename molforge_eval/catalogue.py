@@ -58,8 +58,8 @@ def entry_of(code: str) -> CodeEntry:
     if entry is None:
         raise UsageError(
             f"finding code {code!r} is not in the table",
-            where="molforge_eval/data/findings.toml",
-            mend="Choose a code of docs/findings.md.",
+            where="finding codes",
+            mend="`molforge-eval explain` without a code lists them all.",
         )
     return entry
 

@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from molforge_env import seeding
 from molforge_eval.records.evaluation import DecisionRule
-from molforge_eval.statistics import Differences, Interval, SignFlip, bootstrap_interval, sign_flip_test
+from molforge_eval.statistics import (
+    Differences,
+    Interval,
+    SignFlip,
+    bootstrap_interval,
+    fewest_units,
+    sign_flip_test,
+)
 
 if TYPE_CHECKING:
     from numpy.random import Generator
@@ -30,6 +37,8 @@ class Judgement(NamedTuple):
 def judge(differences: Differences, rule: DecisionRule) -> Judgement:
     """Apply the rule to paired differences.
 
+    No change is shown only by as many seeds as could have shown one: six at the level of 0.05.
+
     Args:
         differences: Shape (seeds, tasks), after minus before; at least one seed.
         rule: Level, margin, confidence and the seed of every draw.
@@ -41,9 +50,17 @@ def judge(differences: Differences, rule: DecisionRule) -> Judgement:
     interval = interval_of(differences, rule, "difference")
     if test.p_value < rule.alpha:
         return Judgement("improved" if float(units.mean()) > 0.0 else "regressed", test, interval)
-    if interval is not None and -rule.margin <= interval.low and interval.high <= rule.margin:
+    if len(units) >= fewest_units(rule.alpha) and lies_inside(interval, rule.margin):
         return Judgement("no change shown", test, interval)
     return Judgement("inconclusive", test, interval)
+
+
+def lies_inside(interval: Interval | None, margin: float) -> bool:
+    """Tell whether an interval lies inside the band around zero; one that is unknown does not.
+
+    That alone is no ground for `no change shown`: resampling fewer seeds than the test needs spans too little.
+    """
+    return interval is not None and -margin <= interval.low and interval.high <= margin
 
 
 def interval_of(scores: Differences, rule: DecisionRule, name: str) -> Interval | None:

@@ -129,8 +129,13 @@ def replay_tasks(tasks: Sequence[Task], *, workers: int | None = None) -> Iterat
     # Spawned, not forked: table libraries keep threads, and a fork in their midst can hang.
     context = multiprocessing.get_context("spawn")
     with _safe_module_path(), ProcessPoolExecutor(max_workers=workers, mp_context=context) as pool:
-        for done in as_completed(pool.submit(replay_batch, batch) for batch in batches):
-            yield done.result()
+        try:
+            for done in as_completed([pool.submit(replay_batch, batch) for batch in batches]):
+                yield done.result()
+        except BaseException:
+            # Nobody waits for the batches that were not begun.
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
 
 
 @contextmanager

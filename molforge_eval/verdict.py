@@ -23,14 +23,14 @@ from molforge_eval.comparison import (
     compare_tasks,
     place_on_ladder,
 )
-from molforge_eval.decision import Judgement, judge
+from molforge_eval.decision import Judgement, judge, lies_inside
 from molforge_eval.findings import Finding
 from molforge_eval.ladder import Ladder
 from molforge_eval.ladder import ladder as measure_ladder
 from molforge_eval.pairing import Pairing, difference_table, pair_scores, played_copies
 from molforge_eval.records.evaluation import Evaluation, EvaluationPlan
 from molforge_eval.records.fields import Count
-from molforge_eval.statistics import smallest_sign_flip_p
+from molforge_eval.statistics import fewest_units, smallest_sign_flip_p
 
 Outcome = Literal["improved", "regressed", "no change shown", "inconclusive", "incomplete", "withheld"]
 
@@ -161,6 +161,12 @@ def _notes(
     least = smallest_sign_flip_p(paired)
     if least >= alpha:
         yield f"{paired} paired seeds cannot show a difference: their least p-value is {least:.4g}, at level {alpha}"
+    wanted = fewest_units(alpha)
+    if judgement.outcome == "inconclusive" and paired < wanted and lies_inside(judgement.interval, margin):
+        yield (
+            f"the interval lies within the margin of {margin}, but no change is shown only by {wanted} or more "
+            f"paired seeds, and there are {paired}"
+        )
     if judgement.outcome == "inconclusive" and sampled.minimum_detectable_difference is not None:
         yield (
             f"{paired} seeds of this spread show a difference of {sampled.minimum_detectable_difference:.3f} in four "

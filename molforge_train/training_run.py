@@ -7,6 +7,7 @@ manifest says complete, interrupted or failed and why, and the directory is seal
 from __future__ import annotations
 
 import gc
+import logging
 import tempfile
 import time
 import warnings
@@ -328,11 +329,10 @@ def quieten_libraries() -> None:
     """Switch off the bars and notes of the host libraries."""
     # Their bars and notes would stand between the command's own lines.
     import datasets
-    import huggingface_hub
     import transformers
 
     # A hub that cannot be reached is told once, in three lines, not at every try.
-    huggingface_hub.utils.logging.set_verbosity_error()
+    logging.getLogger("huggingface_hub").setLevel(logging.ERROR)
     datasets.disable_progress_bars()
     transformers.utils.logging.disable_progress_bar()
     transformers.utils.logging.set_verbosity_error()

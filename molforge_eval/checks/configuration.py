@@ -14,12 +14,19 @@ from molforge_eval.findings import Finding
 from molforge_eval.records import Configuration, EvaluationPlan, RunManifest
 from molforge_eval.run_directory import RunDirectory
 
-_SCHEDULES: Mapping[str, Callable[[float], float]] = {
-    "constant": lambda _: 1.0,
-    "linear": lambda share: 1.0 - share,
-    "cosine": lambda share: 0.5 * (1.0 + math.cos(math.pi * share)),
+_POLYNOMIAL_END = 1e-7
+_ROOT_SCALE = 10_000
+"""Steps that the host's schedule by the inverse root counts from when there is no warm-up."""
+
+_SCHEDULES: Mapping[str, Callable[[float, int, int], float]] = {
+    "constant": lambda rate, _done, _steps: rate,
+    "constant_with_warmup": lambda rate, _done, _steps: rate,
+    "linear": lambda rate, done, steps: rate * (1.0 - done / steps),
+    "cosine": lambda rate, done, steps: rate * 0.5 * (1.0 + math.cos(math.pi * done / steps)),
+    "polynomial": lambda rate, done, steps: (rate - _POLYNOMIAL_END) * (1.0 - done / steps) + _POLYNOMIAL_END,
+    "inverse_sqrt": lambda rate, done, _steps: rate / math.sqrt(1.0 + done / _ROOT_SCALE),
 }
-"""Factor of the learning rate by the share of steps that are done, without warm-up; other schedules are not checked."""
+"""Learning rate by peak rate, steps done and steps in all, as the host has it without warm-up."""
 _ROOM = 1e-6
 
 
@@ -33,6 +40,7 @@ def check(run: RunDirectory) -> Iterator[Finding]:
     if run.plan is not None:
         yield from _check_plan(settings, run.plan)
     yield from _check_batches(run, manifest)
+    yield from _check_rows(run, settings)
     yield from _check_learning_rate(run, settings)
 
 
@@ -95,16 +103,31 @@ def _check_batches(run: RunDirectory, manifest: RunManifest) -> Iterator[Finding
         yield _unlike("num_iterations", settings.num_iterations, what)
 
 
+def _check_rows(run: RunDirectory, settings: Configuration) -> Iterator[Finding]:
+    """Rows stand at the multiples of `logging_steps`; only where training stopped may one stand elsewhere."""
+    rows = run.trainer_log.filter(pl.col("type").is_in(["train", "resume", "summary"]))
+    every = max(1, settings.logging_steps)
+    is_odd = (pl.col("type") == "train") & (pl.col("type").shift(-1) == "train") & (pl.col("step") % every != 0)
+    odd = rows.filter(is_odd)
+    if len(odd):
+        what = f"line {odd['line'][0]} of the trainer log is a row of step {odd['step'][0]}"
+        yield _unlike("logging_steps", settings.logging_steps, what)
+
+
 def _check_learning_rate(run: RunDirectory, settings: Configuration) -> Iterator[Finding]:
     rows = run.trainer_log.filter(pl.col("type") == "train")
-    factor = _SCHEDULES.get(settings.lr_scheduler)
-    if factor is None or not settings.max_steps or rows.schema.get("learning_rate") != pl.Float64:
+    schedule = _SCHEDULES.get(settings.lr_scheduler)
+    if schedule is None:
+        what = f"schedule {seen(settings.lr_scheduler)} is none of {', '.join(_SCHEDULES)}"
+        yield finding("SCHEDULE_UNKNOWN", what, file=layout.MANIFEST, pointer="/configuration/lr_scheduler")
         return
+    if not settings.max_steps or rows.schema.get("learning_rate") != pl.Float64:
+        return
+    peak, steps = settings.learning_rate, settings.max_steps
     for line, step, rate in rows.select("line", "step", "learning_rate").drop_nulls().iter_rows():
         # A version of the host logs the rate of the step, another that of the next one.
-        shares = [min(done, settings.max_steps) / settings.max_steps for done in (step - 1, step)]
-        rates = [settings.learning_rate * factor(share) for share in shares]
-        if not any(abs(rate - wanted) <= _ROOM * settings.learning_rate for wanted in rates):
+        rates = [schedule(peak, min(done, steps), steps) for done in (step - 1, step)]
+        if not any(abs(rate - wanted) <= _ROOM * peak for wanted in rates):
             what = f"learning_rate is {rate} at step {step}, schedule {settings.lr_scheduler} gives {rates[0]}"
             yield finding("SCHEDULE_DIFFERS", what, file=layout.TRAINER_LOG, line=line, pointer="/learning_rate")
 

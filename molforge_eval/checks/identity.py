@@ -11,6 +11,7 @@ from molforge_eval import layout
 from molforge_eval.canonical import digest
 from molforge_eval.catalogue import finding, seen, short
 from molforge_eval.findings import Finding
+from molforge_eval.records import RunManifest
 from molforge_eval.records.fields import utc_text
 from molforge_eval.run_directory import RunDirectory
 
@@ -71,6 +72,7 @@ def _check_laboratory(run: RunDirectory) -> Iterator[Finding]:
     if backend != run.manifest.rules_version:
         what = f"rules {seen(backend)} of the backend, the run has {seen(run.manifest.rules_version)}"
         yield finding("RULES_DIFFER", what, file=layout.MANIFEST, pointer="/backend/rules_version")
+    yield from _check_versions(run.manifest)
     for path, evaluation in run.evaluations():
         if evaluation.rules_version != run.manifest.rules_version:
             what = f"rules {seen(evaluation.rules_version)}, the run has {seen(run.manifest.rules_version)}"
@@ -78,6 +80,25 @@ def _check_laboratory(run: RunDirectory) -> Iterator[Finding]:
         if evaluation.backend_fingerprint != run.manifest.backend.property_table_sha256:
             what = "the chemistry backend of the evaluation is not that of the run"
             yield finding("BACKEND_DIFFERS", what, file=path, pointer="/backend_fingerprint")
+
+
+def _check_versions(manifest: RunManifest) -> Iterator[Finding]:
+    """A manifest states some versions twice."""
+    pairs = (
+        ("molforge-evidence", manifest.product_version, "product_version"),
+        ("python", manifest.backend.python_version, "backend/python_version"),
+        ("rdkit", manifest.backend.rdkit_version, "backend/rdkit_version"),
+    )
+    for name, stated, key in pairs:
+        package = manifest.packages.get(name)
+        if package is not None and _spelled_alike(package) != _spelled_alike(stated):
+            what = f"package {name} has version {seen(package)}, {key} is {seen(stated)}"
+            yield finding("VERSIONS_DIFFER", what, file=layout.MANIFEST, pointer=f"/packages/{name}")
+
+
+def _spelled_alike(version: str) -> str:
+    # RDKit calls itself 2026.09.1, its package is 2026.9.1.
+    return ".".join(part.lstrip("0") or "0" for part in version.split("."))
 
 
 def _check_times(run: RunDirectory) -> Iterator[Finding]:

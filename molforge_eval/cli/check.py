@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -11,13 +12,22 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from molforge_env.command_line import report_error
-from molforge_env.errors import EXIT_FINDINGS, EXIT_SOUND, EXIT_UNREADABLE, UnreadableError, UsageError
+from molforge_env.errors import (
+    EXIT_FINDINGS,
+    EXIT_SOUND,
+    EXIT_UNREADABLE,
+    MolForgeError,
+    UnreadableError,
+    UsageError,
+)
 
 if TYPE_CHECKING:
     from molforge_eval.catalogue import Level
     from molforge_eval.limits import Limits
     from molforge_eval.validation_result import ValidationResult
 
+_LONGEST_LIMIT = 16
+"""Digits of a limit, and one more."""
 _RUNS = click.argument("runs", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="RUN...")
 _OPTIONS = (
     click.option("--strict", is_flag=True, help="A warning fails the run too."),
@@ -78,10 +88,12 @@ def validate(runs: tuple[Path, ...], *, require: Literal["E0", "E1", "E2"] | Non
 def verify(runs: tuple[Path, ...], *, workers: int | None, quiet: bool, **given: Any) -> int:
     """Validate runs and play every evaluation and training episode again in the laboratory.
 
-    A difference names the first step that differs, with the recorded value and the one that was played.
+    A difference names the first step that differs, with the recorded value and the one that was played. A run of
+    format version 0 has nothing that can be played again: `validate` takes it, `verify` leaves with 1.
 
     \b
-    Exit codes: 0 sound and every episode played the same, 1 findings, 2 wrong usage, 3 a run that cannot be read.
+    Exit codes: 0 level E3 (every episode played the same), 1 findings or less than E3, 2 wrong usage,
+    3 a run that cannot be read.
     """
     from molforge_eval.replay import verify as verify_run
 
@@ -134,7 +146,8 @@ def _answer(
     for run in runs:
         asked = JudgedRun(path_in_checkout(run), run.is_dir(), None, wanted=require, strict=strict)
         try:
-            result = look(run, bounds)
+            with _ended_like_a_key():
+                result = look(run, bounds)
         except UnreadableError as error:
             report_error(error)
             code = EXIT_UNREADABLE
@@ -144,8 +157,11 @@ def _answer(
         judged.append(asked._replace(result=result))
         if outputs.printed == "text" and not quiet:
             click.echo(render("text", judged[-1:], show_all=show_all), nl=False)
-        if not _is_sound(result, require=require, strict=strict) and code == EXIT_SOUND:
-            code = EXIT_FINDINGS
+        if result.has_errors(strict=strict):
+            code = max(code, EXIT_FINDINGS)
+        elif not _reaches(result, require):
+            _report_shortfall(result, require)
+            code = max(code, EXIT_FINDINGS)
     if outputs.printed != "text" and not quiet:
         click.echo(render(outputs.printed, judged, show_all=show_all), nl=False)
     outputs.write(judged, show_all=show_all)
@@ -153,28 +169,59 @@ def _answer(
 
 
 def _read_limits(settings: tuple[str, ...]) -> Limits:
-    from pydantic import ValidationError
-
     from molforge_eval.limits import Limits
 
-    given = dict(setting.partition("=")[::2] for setting in settings)
-    try:
-        return Limits.model_validate(given)
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        raise UsageError(
-            f"limit {first['loc'][0]}={first['input']}: {first['msg']}",
-            where="--limit",
-            mend=f"Give NAME=NUMBER with one of {', '.join(Limits.model_fields)}.",
-        ) from error
+    given: dict[str, int] = {}
+    for setting in settings:
+        name, sign, number = (part.strip() for part in setting.partition("="))
+        if name not in Limits.model_fields:
+            raise _wrong_limit(setting, f"{name!r} is no limit", Limits.model_fields)
+        if not sign:
+            raise _wrong_limit(setting, "no number is given", Limits.model_fields)
+        # Longer numbers are none that anyone means, and long ones are slow to read.
+        if not (number.isascii() and number.isdecimal() and len(number) < _LONGEST_LIMIT and int(number)):
+            raise _wrong_limit(setting, f"{number!r} is no whole number above 0", Limits.model_fields)
+        given[name] = int(number)
+    return Limits(**given)
 
 
-def _is_sound(result: ValidationResult, *, require: str | None, strict: bool) -> bool:
-    if result.has_errors(strict=strict):
-        return False
-    # An old layout reaches no level of replay and is not refused for its age.
-    wanted = None if require == "E3" and result.run_format == 0 else require
+def _wrong_limit(setting: str, what: str, names: Iterable[str]) -> UsageError:
+    mend = f"Give NAME=NUMBER with one of {', '.join(names)}."
+    return UsageError(f"limit {setting!r}: {what}", where="--limit", mend=mend)
+
+
+def _reaches(result: ValidationResult, wanted: str | None) -> bool:
     return wanted is None or (result.level is not None and result.level >= wanted)
+
+
+def _report_shortfall(result: ValidationResult, wanted: str | None) -> None:
+    """Say why a run without a failing finding still fails."""
+    from molforge_eval.catalogue import printable
+
+    is_unplayed = wanted == "E3" and "episodes_replayed" not in result.counts
+    played = ", and no episode was played again" if is_unplayed else ""
+    report_error(
+        MolForgeError(
+            f"level {wanted} is required, {result.level or 'none'} was reached: {result.level_reason}{played}",
+            where=printable(result.run),
+            mend="Make the run again with `molforge-train`; `molforge-eval validate` checks what is there.",
+        )
+    )
+
+
+@contextmanager
+def _ended_like_a_key() -> Iterator[None]:
+    """Let a request to end unwind as Ctrl-C does, so that an unpacked archive is removed."""
+    try:
+        earlier = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    except ValueError:
+        # Only the main thread may ask; a caller's thread has its own way to end.
+        yield
+        return
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, earlier)
 
 
 @contextmanager

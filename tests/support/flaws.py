@@ -283,6 +283,19 @@ def _fall_back(share: int) -> Callable[[Path], None]:
     return edit
 
 
+def _pay_wider(root: Path) -> None:
+    lines = read_lines(root)
+    paid = sorted((entry for entry in lines if entry["trainer_step"] == 0 and entry["ended_by"]), key=_pay_of)
+    # The mean of the batch stays as it is.
+    paid[0]["training_reward"] -= 0.5
+    paid[-1]["training_reward"] += 0.5
+    write_lines(root, lines)
+
+
+def _pay_of(entry: dict[str, Any]) -> float:
+    return float(entry["training_reward"])
+
+
 def _open_block(root: Path) -> None:
     lines = read_lines(root)
     silent = next(entry for entry in lines if entry["ended_by"] == "no_call")
@@ -559,6 +572,12 @@ FLAWS: tuple[Flaw, ...] = (
     ),
     Flaw("KL_MISSING", every_line(layout.TRAINER_LOG, lambda row: row.pop("kl", None))),
     Flaw("SCHEDULE_DIFFERS", line(3, layout.TRAINER_LOG, learning_rate=5e-4)),
+    Flaw("SCHEDULE_DIFFERS", setting("lr_scheduler", "polynomial"), name="course"),
+    Flaw("SCHEDULE_UNKNOWN", setting("lr_scheduler", "warm_restarts")),
+    Flaw("VERSIONS_DIFFER", deep(layout.MANIFEST, "packages", "molforge-evidence", value="9.9.9")),
+    Flaw("VERSIONS_DIFFER", deep(layout.MANIFEST, "packages", "python", value="2.7"), name="python"),
+    Flaw("VERSIONS_DIFFER", deep(layout.MANIFEST, "packages", "rdkit", value="2025.9.1"), name="rdkit"),
+    Flaw("CONFIGURATION_DIFFERS", setting("logging_steps", 3), name="logging"),
     Flaw("CONFIGURATION_DIFFERS", setting("batch_size", 12), name="batch"),
     Flaw("CONFIGURATION_DIFFERS", setting("num_iterations", 2), name="iterations"),
     Flaw("CONFIGURATION_DIFFERS", setting("run_name", "another"), name="run name"),
@@ -574,6 +593,7 @@ FLAWS: tuple[Flaw, ...] = (
     Flaw("STATUS_DIFFERS", top(layout.MANIFEST, ended_at=None)),
     Flaw("TRAINER_MEAN_DIFFERS", line(2, layout.TRAINER_LOG, reward=2.09)),
     Flaw("TRAINER_MEAN_DIFFERS", line(2, layout.TRAINER_LOG, reward_std=0.9), name="spread"),
+    Flaw("TRAINER_MEAN_DIFFERS", _pay_wider, name="wider pay"),
     Flaw("TRAINER_MEAN_DIFFERS", line(2, layout.TRAINER_LOG, frac_reward_zero_std=0.5), name="even groups"),
     Flaw("TRAINER_MEAN_DIFFERS", line(2, layout.TRAINER_LOG, **{"tools/call_frequency": 99.0}), name="calls"),
     # Rollouts.
@@ -687,11 +707,13 @@ def _never_ended(root: Path) -> None:
     episode(2, silence)(root)
 
 
-def _pay_more(root: Path) -> None:
+def _pay_another(root: Path) -> None:
     lines = read_lines(root)
     paid = [entry for entry in lines if entry["ended_by"] is not None and entry["trainer_step"] == 0]
-    paid[0]["training_reward"] += 0.5
-    paid[1]["training_reward"] -= 0.5
+    # Mean and spread of the batch stay as they are.
+    first, second = (entry["training_reward"] for entry in paid[:2])
+    assert first != second
+    paid[0]["training_reward"], paid[1]["training_reward"] = second, first
     write_lines(root, lines)
 
 
@@ -739,5 +761,5 @@ REPLAY_FLAWS: tuple[Flaw, ...] = (
     Flaw("REPLAY_CALL_DIFFERS", episode(2, lambda entry: entry["turns"][1].update(raw_completion="I say nothing."))),
     Flaw("REPLAY_CALL_DIFFERS", line(2, raw_completion=None), also=("STEP_MISCOUNTED",), name="no words"),
     Flaw("REPLAY_CALL_UNREAD", episode(2, _unreadable_call)),
-    Flaw("REPLAY_REWARD_DIFFERS", _pay_more),
+    Flaw("REPLAY_REWARD_DIFFERS", _pay_another),
 )

@@ -183,3 +183,10 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path, content) -> None:
 def test_without_a_file_the_program_says_how_to_call_it(capsys) -> None:
     assert main([]) == 2
     assert len(capsys.readouterr().err.splitlines()) == 3
+
+
+def test_an_absent_file_is_named_without_the_numbers_of_the_system(tmp_path: Path) -> None:
+    with pytest.raises(UnreadableError) as raised:
+        compare_files([tmp_path / "missing.jsonl"])
+
+    assert str(raised.value).startswith("missing.jsonl cannot be read: No such file or directory\n")

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import orjson
 import pytest
 from evidence_builder import edit_line, write
 
-from molforge_env.command_line import run_to_code
+from molforge_env.command_line import EXIT_INTERRUPTED, run_to_code
 from molforge_eval import layout
+from molforge_eval.archive import pack_run
 from molforge_eval.catalogue import codes
 from molforge_eval.cli.evaluate import cli
 from molforge_eval.run_directory import load
@@ -85,6 +88,19 @@ def test_less_than_the_required_level_fails(tmp_path: Path, level: str, code: in
     assert run("validate", tmp_path, "--quiet", "--require", level) == code
 
 
+def test_a_run_that_looks_old_is_validated_and_not_verified(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write(tmp_path, layout.MANIFEST, b'{"run_name": "old"}')
+    assert run("validate", tmp_path) == 0
+    assert capsys.readouterr().err == ""
+
+    for options in ((), ("--quiet",), ("--format", "json")):
+        assert run("verify", tmp_path, *options) == 1
+        what, where, _ = capsys.readouterr().err.splitlines()
+        assert what.startswith("level E3 is required, E0 was reached: the run has format version 0")
+        assert what.endswith("no episode was played again")
+        assert where == f"  where: {tmp_path.name}"
+
+
 def test_json_output_fits_its_schema(run_copy: Path, capsys: pytest.CaptureFixture[str]) -> None:
     edit_line(run_copy, 3, chain="0" * 64)
     assert run("validate", run_copy, "--format", "json") == 1
@@ -103,6 +119,14 @@ def test_several_runs_give_a_list_and_one_that_is_unreadable_hides_no_other(
     assert len(orjson.loads(told.out)) == 2
     assert told.err.splitlines()[0].endswith("absent does not exist")
     assert [line[:9] for line in told.err.splitlines()[1:]] == ["  where: ", "  mend:  "]
+
+
+def test_a_file_that_is_no_run_is_told_what_is_taken(built_run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("validate", built_run / layout.PLAN) == 3
+    what, _, mend = capsys.readouterr().err.splitlines()
+
+    assert what == "eval_plan.json is no zip archive that can be read: File is not a zip file"
+    assert mend == "  mend:  Name the folder of a run, or the zip archive of one; a file of a run is not judged alone."
 
 
 def test_a_hostile_name_or_text_moves_no_cursor(run_copy: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -141,19 +165,39 @@ def test_explain_without_a_code_lists_all_and_an_unknown_one_is_wrong_usage(
     assert run("explain") == 0
     assert len(capsys.readouterr().out.splitlines()) == len(codes())
     assert run("explain", "NO_SUCH") == 2
-    assert capsys.readouterr().err.startswith("finding code 'NO_SUCH' is not in the table\n")
+    what, _, mend = capsys.readouterr().err.splitlines()
+
+    assert what == "finding code 'NO_SUCH' is not in the table"
+    assert mend == "  mend:  `molforge-eval explain` without a code lists them all."
 
 
-def test_a_limit_can_be_changed_and_a_wrong_one_is_wrong_usage(
-    built_run: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_limit_can_be_changed(built_run: Path) -> None:
     assert run("validate", built_run, "--quiet", "--limit", "line_bytes=200") == 1
-    assert run("validate", built_run, "--limit", "lines=200") == 2
-    assert run("validate", built_run, "--limit", "line_bytes=many") == 2
-    first, second = (text for text in capsys.readouterr().err.split("limit ") if text)
 
-    assert first.startswith("lines=200: Extra inputs are not permitted\n  where: --limit\n  mend:  Give NAME=NUMBER")
-    assert second.startswith("line_bytes=many: ")
+
+@pytest.mark.parametrize(
+    ("setting", "what"),
+    [
+        ("lines=200", "'lines' is no limit"),
+        ("foo", "'foo' is no limit"),
+        ("line_bytes", "no number is given"),
+        ("line_bytes=many", "'many' is no whole number above 0"),
+        ("line_bytes=0", "'0' is no whole number above 0"),
+        ("line_bytes=-1", "'-1' is no whole number above 0"),
+        ("line_bytes=1e3", "'1e3' is no whole number above 0"),
+        (f"line_bytes={'9' * 5000}", "is no whole number above 0"),
+    ],
+)
+def test_a_wrong_limit_is_wrong_usage_in_words_of_ours(
+    setting: str, what: str, built_run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("validate", built_run, "--limit", setting) == 2
+    said, where, mend = capsys.readouterr().err.splitlines()
+
+    assert said.startswith(f"limit '{setting}': ")
+    assert said.endswith(what)
+    assert where == "  where: --limit"
+    assert mend.startswith("  mend:  Give NAME=NUMBER with one of line_bytes, ")
 
 
 def test_a_validation_writes_nothing_into_the_run(run_copy: Path, tmp_path: Path) -> None:
@@ -161,3 +205,20 @@ def test_a_validation_writes_nothing_into_the_run(run_copy: Path, tmp_path: Path
     run("verify", run_copy, "--workers", "1", "--quiet")
 
     assert contents(run_copy) == contents(untouched)
+
+
+def test_a_request_to_end_leaves_nothing_of_an_archive(sample_run: Path, tmp_path: Path) -> None:
+    pack_run(sample_run, tmp_path / "run.zip")
+    place = tmp_path / "place"
+    place.mkdir()
+    start = "from molforge_eval.cli.evaluate import main; main()"
+    command = [sys.executable, "-c", start, "verify", "--workers", "1", str(tmp_path / "run.zip")]
+    process = subprocess.Popen(command, env={**os.environ, "TMPDIR": str(place)}, stderr=subprocess.PIPE)
+    while process.poll() is None and not list(place.glob("molforge-run-*/*/run_manifest.json")):
+        time.sleep(0.01)
+    process.send_signal(signal.SIGTERM)
+    _, told = process.communicate(timeout=60)
+
+    assert process.returncode == EXIT_INTERRUPTED
+    assert told.strip() == b"interrupted"
+    assert list(place.iterdir()) == []

@@ -8,7 +8,7 @@ import pytest
 from pydantic import ValidationError
 from scipy import stats
 
-from molforge_eval.decision import generator, interval_of, judge
+from molforge_eval.decision import generator, interval_of, judge, lies_inside
 from molforge_eval.records.evaluation import DecisionRule
 
 RULE = DecisionRule()
@@ -40,6 +40,21 @@ def test_small_differences_around_zero_are_no_change_shown() -> None:
     differences = np.random.default_rng(1).uniform(-0.02, 0.02, size=(16, 3))
 
     assert judge(differences, RULE).outcome == "no change shown"
+
+
+@pytest.mark.parametrize(("seeds", "outcome"), [(2, "inconclusive"), (5, "inconclusive"), (6, "no change shown")])
+def test_fewer_than_six_seeds_show_no_change_as_little_as_they_show_one(seeds: int, outcome: str) -> None:
+    judgement = judge(np.random.default_rng(1).uniform(-0.02, 0.02, size=(seeds, 3)), RULE)
+
+    assert lies_inside(judgement.interval, RULE.margin)
+    assert judgement.outcome == outcome
+
+
+def test_a_stricter_level_needs_more_seeds() -> None:
+    differences = np.random.default_rng(1).uniform(-0.02, 0.02, size=(7, 3))
+
+    assert judge(differences, RULE).outcome == "no change shown"
+    assert judge(differences, DecisionRule(alpha=0.01)).outcome == "inconclusive"
 
 
 def test_wide_differences_around_zero_are_inconclusive() -> None:

@@ -64,6 +64,20 @@ def test_a_small_shake_is_no_change_shown(plan: Any, shaken: Any) -> None:
     assert verdict.sampled.interval.low >= -verdict.margin
 
 
+def test_a_small_shake_of_five_seeds_is_inconclusive_and_says_why(
+    plan: Any, random_evaluation: Evaluation, rescored: Any, shaken: Any
+) -> None:
+    lost = {("sampled", task, seed): None for task in SCENARIO_IDS for seed in range(5, 8)}
+    verdict = decide(rescored(shaken(0.0), lost), rescored(shaken(0.0, 0.03), lost), plan)
+
+    assert verdict.sampled.seeds_paired == 5
+    assert verdict.outcome == "inconclusive"
+    assert any(
+        reason.startswith("the interval lies within the margin of 0.05, but no change is shown only by 6 or more")
+        for reason in verdict.reasons
+    )
+
+
 def test_an_inconclusive_run_says_what_it_could_have_seen(plan: Any, shaken: Any) -> None:
     verdict = decide(shaken(0.0), shaken(0.0, 0.4), plan)
 
