@@ -162,6 +162,18 @@ def test_a_sound_run_passes_and_its_packet_is_built(temp: Path, workspace: Path)
     assert runner.step("leave").returncode == 0
 
 
+def test_a_link_out_of_the_working_folder_is_not_followed(temp: Path, workspace: Path) -> None:
+    (workspace / "linked").mkdir()
+    (workspace / "linked" / "b").symlink_to(workspace.parent / "unpacked" / "sample")
+    (workspace / "linked" / "a").symlink_to(workspace / "submissions" / "a sound one")
+    runner = Runner(workspace, temp, paths="linked/*")
+    done = runner.step("validate")
+
+    assert "links out of the working folder, which were not followed: 1" in done.stdout
+    assert runner.summary.read_text(encoding="utf-8").count("### ") == 1
+    assert runner.step("leave").returncode == 3
+
+
 @pytest.mark.parametrize(
     ("paths", "code"), [("", 2), ("nothing/*", 2), ("nothing", 3), ("--help", 3), ("$(touch owned)", 3)]
 )
