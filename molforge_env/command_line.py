@@ -6,9 +6,11 @@ A traceback shows only with `MOLFORGE_TRACEBACK=1`.
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import NoReturn
 
 import click
@@ -16,6 +18,7 @@ import click
 from molforge_env.errors import EXIT_SOUND, EXIT_UNREADABLE, EXIT_USAGE, MolForgeError
 
 EXIT_INTERRUPTED = 130
+_OUT_OF_SPACE = (errno.ENOSPC, errno.EDQUOT)
 
 
 def run(command: click.Command, arguments: Sequence[str] | None = None) -> NoReturn:
@@ -28,13 +31,12 @@ def run(command: click.Command, arguments: Sequence[str] | None = None) -> NoRet
         arguments: Instead of the process's own.
     """
     code = run_to_code(command, arguments)
-    if not _flush():
-        code = EXIT_SOUND if code == EXIT_SOUND else code
-    sys.exit(code)
+    sys.exit(_flush() or code)
 
 
 def run_to_code(command: click.Command, arguments: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code; errors are printed, never raised."""
+    _open_closed_streams()
     _force_utf8()
     stdout, stderr = sys.stdout, sys.stderr
     try:
@@ -85,6 +87,9 @@ def _report_unforeseen(error: Exception) -> int:
     # The one place that may show a traceback, and only when asked.
     if os.environ.get("MOLFORGE_TRACEBACK") == "1":  # noqa: TID251 - read where it is used, before any settings exist
         raise error
+    if isinstance(error, OSError) and error.errno in _OUT_OF_SPACE:
+        print(_without_room(error, _place_of(error)), file=sys.stderr)
+        return EXIT_UNREADABLE
     what = " ".join(f"{type(error).__name__}: {error}".split())
     print(
         f"unforeseen error ({what})\n  where: {_place_of(error)}\n"
@@ -112,13 +117,30 @@ def _force_utf8() -> None:
             reconfigure(encoding="utf-8", errors="replace")
 
 
-def _flush() -> bool:
+def _without_room(error: OSError, place: str) -> MolForgeError:
+    what = f"there is no room to write to: {error.strerror}"
+    return MolForgeError(what, where=place, mend="Make room where the output goes, and run it again.")
+
+
+def _open_closed_streams() -> None:
+    # A stream that the caller has closed is None here; without a void in its place, output would raise, errors would be
+    # printed on the other stream, and the next file opened would be taken for it.
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))
+
+
+def _flush() -> int:
     try:
         sys.stdout.flush()
     except BrokenPipeError:
+        # The reader went away, such as `| head`: nothing is wrong with the work.
         _silence_stdout()
-        return False
-    return True
+    except OSError as error:
+        _silence_stdout()
+        print(_without_room(error, "standard output"), file=sys.stderr)
+        return EXIT_UNREADABLE
+    return EXIT_SOUND
 
 
 def _silence_stdout() -> None:

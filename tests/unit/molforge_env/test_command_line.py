@@ -3,6 +3,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from typing import IO
 
 import click
 import pytest
@@ -22,6 +23,21 @@ def _command(error: BaseException | None = None, result: object = None) -> click
         return result
 
     return command
+
+
+def _run_apart(body: str, closing: str, stdout: IO[bytes] | int = subprocess.PIPE) -> subprocess.CompletedProcess[str]:
+    """Run a command of that body in a shell that closes a stream."""
+    imports = "import click\nfrom molforge_env.command_line import run\n"
+    program = f"{imports}@click.command()\ndef lab():\n    {body}\nrun(lab, [])"
+    return subprocess.run(
+        ["sh", "-c", f'exec "$0" -c "$1" {closing}', sys.executable, program],
+        cwd=ROOT,
+        text=True,
+        check=False,
+        timeout=60,
+        stdout=stdout,
+        stderr=subprocess.PIPE,
+    )
 
 
 @pytest.mark.parametrize(
@@ -50,7 +66,33 @@ def test_an_unforeseen_error_is_three_lines_and_no_traceback(capsys, monkeypatch
 
 def test_a_failing_disk_is_unreadable_evidence(capsys) -> None:
     assert run_to_code(_command(OSError(28, "No space left on device")), []) == 3
-    assert "No space left" in capsys.readouterr().err
+
+    what, where, mend = capsys.readouterr().err.splitlines()
+    assert what == "there is no room to write to: No space left on device"
+    assert where.startswith("  where: ")
+    assert "Make room" in mend
+
+
+@pytest.mark.parametrize("text", ["click.echo('word')", "print('word')"])
+def test_a_full_standard_output_is_three_lines(text) -> None:
+    with Path("/dev/full").open("wb") as full:
+        done = _run_apart(text, "", stdout=full)
+
+    assert done.returncode == 3
+    assert len(done.stderr.splitlines()) == 3
+    assert done.stderr.startswith("there is no room to write to")
+
+
+def test_a_closed_standard_output_changes_no_exit_code() -> None:
+    done = _run_apart("click.echo('word'); return 1", ">&-")
+
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", "")
+
+
+def test_a_closed_standard_error_sends_no_error_to_standard_output() -> None:
+    done = _run_apart("raise ZeroDivisionError", "2>&-")
+
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", "")
 
 
 def test_the_traceback_shows_when_it_is_asked_for(monkeypatch) -> None:

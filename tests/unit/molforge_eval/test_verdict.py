@@ -19,7 +19,7 @@ def _sampled(scores: Any) -> dict[tuple[str, str, int], float | None]:
     }
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def shaken(random_evaluation: Evaluation, rescored: Any) -> Any:
     """The random evaluation with sampled scores moved by some amount with some spread, as if a model had played."""
     rng = np.random.default_rng(11)
