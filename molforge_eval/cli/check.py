@@ -162,7 +162,9 @@ def _answer(
         elif not _reaches(result, require):
             _report_shortfall(result, require)
             code = max(code, EXIT_FINDINGS)
-    if outputs.printed != "text" and not quiet:
+    # One run that cannot be read has no JSON answer; every other voice can say that it cannot.
+    is_told = outputs.printed != "json" or len(runs) > 1 or any(run.result for run in judged)
+    if outputs.printed != "text" and is_told and not quiet:
         click.echo(render(outputs.printed, judged, show_all=show_all), nl=False)
     outputs.write(judged, show_all=show_all)
     return code

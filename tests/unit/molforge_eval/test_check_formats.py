@@ -54,6 +54,15 @@ def test_a_format_without_a_file_is_printed_alone(
     assert "looked at:" not in out
 
 
+def test_one_run_that_cannot_be_read_has_no_json_and_is_told_by_the_others(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("validate", tmp_path / "absent", "--format", "json") == 3
+    assert capsys.readouterr().out == ""
+    assert run("validate", tmp_path / "absent", "--format", "github") == 3
+    assert capsys.readouterr().out.startswith("::error title=unreadable%3A absent::")
+
+
 def test_quiet_prints_nothing_and_still_writes_the_files(
     built_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
