@@ -127,7 +127,7 @@ def _open_closed_streams() -> None:
     # printed on the other stream, and the next file opened would be taken for it.
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
-            setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))
+            setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115 - open to the end
 
 
 def _flush() -> int:

@@ -92,7 +92,7 @@ def open_policy(spec: PolicySpec, loading: Loading | None = None) -> Player:
         raise MissingDependencyError(
             f"playing a model needs {', '.join(missing)}, which this environment has not",
             where=f"policy {spec.text()}",
-            mend='Install the packages: pip install "molforge-evidence[train]"',
+            mend='Install them, in a clone: pip install -c constraints.txt ".[train]"',
         )
     from molforge_eval.model_policy import open_model
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
 from molforge_eval import layout
-from molforge_eval.catalogue import LEVELS, Level, entry_of, finding
+from molforge_eval.catalogue import LEVELS, Level, entry_of, finding, printable
 from molforge_eval.checks import (
     adapters,
     comparability,
@@ -111,7 +111,8 @@ def conclude(
     if run.format_version == 0:
         reason = "the run has format version 0, whose records were listed only"
     return ValidationResult(
-        run=run.name,
+        # A name that is no UTF-8 has no JSON spelling.
+        run=printable(run.name),
         run_id=None if run.manifest is None else run.manifest.run_id,
         run_format=run.format_version,
         level=level,

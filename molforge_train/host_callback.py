@@ -38,13 +38,16 @@ class StopRequest:
 
 @contextmanager
 def listening() -> Iterator[StopRequest]:
-    """Turn interrupt and terminate into a stop request while the block runs."""
+    """Turn interrupt, terminate and hang-up into a stop request while the block runs."""
     request = StopRequest()
     if threading.current_thread() is not threading.main_thread():
         # Only the main thread may set handlers; a run in another one cannot be stopped by a signal.
         yield request
         return
-    numbers = (signal.SIGINT, signal.SIGTERM)
+    numbers = [signal.SIGINT, signal.SIGTERM]
+    # Under `nohup` a hang-up is ignored, and stays so; Windows has none.
+    if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        numbers.append(signal.SIGHUP)
     before = [signal.signal(number, request.receive) for number in numbers]
     try:
         yield request

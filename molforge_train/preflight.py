@@ -38,7 +38,7 @@ def check_packages(names: Sequence[str] = TRAIN_PACKAGES) -> None:
         raise MissingDependencyError(
             f"training needs {', '.join(missing)}, which this environment has not",
             where="python packages",
-            mend='Install them: pip install "molforge-evidence[train]"',
+            mend='Install them, in a clone: pip install -c constraints.txt ".[train]"',
         )
 
 
@@ -153,6 +153,8 @@ def _check_folders(configuration: Configuration) -> None:
         _refuse(f"the copy's place {configuration.run_name} is taken", "drive_output_dir", "Choose another --run-name.")
     if drive is not None and drive.resolve().is_relative_to(folder.resolve()):
         _refuse("the copy would stand inside the run itself", "drive_output_dir", "Choose a folder outside the run.")
+    if drive is not None and (drive / configuration.run_name).resolve() == folder.resolve():
+        _refuse("the copy would stand where the run does", "drive_output_dir", "Choose a folder beside output_root.")
 
 
 def _drive(configuration: Configuration) -> Path | None:

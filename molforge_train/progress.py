@@ -24,7 +24,10 @@ class Progress:
         left = spent / step * (self._total - step)
         text = f"step {step}/{self._total}  {figures}  {spent:.0f} s, {left:.0f} s left"
         # On a terminal the line is written over; erasing to its end needs no width.
-        sys.stderr.write(f"\r{text}\x1b[K" if self._live else f"{text}\n")
-        if self._live and step == self._total:
-            sys.stderr.write("\n")
-        sys.stderr.flush()
+        line = f"\r{text}\x1b[K" if self._live else f"{text}\n"
+        try:
+            sys.stderr.write(f"{line}\n" if self._live and step == self._total else line)
+            sys.stderr.flush()
+        except OSError:
+            # A terminal that was closed, or a full disk behind it, fails no training.
+            self._quiet = True

@@ -75,6 +75,8 @@ SETTINGS = (
     Setting("dtype", "text", "Number type of the weights.", choices=("auto", "float32", "bfloat16")),
     Setting("device", "text", "Where to train.", choices=("auto", "cpu", "cuda", "mps")),
 )
+_LARGEST = 2**31 - 1
+"""Of a whole number without a bound of its own: the largest that every library takes."""
 BY_NAME = {setting.name: setting for setting in SETTINGS}
 
 
@@ -104,9 +106,8 @@ def checked(setting: Setting, value: object, where: str) -> Value:
     if setting.kind == "number" and isinstance(value, int) and not isinstance(value, bool):
         value = float(value)
     if not _is_of_kind(setting.kind, value) or not _is_in_range(setting, value) or not _is_offered(setting, value):
-        raise UsageError(
-            f"{setting.name} is {value!r}, not {_wanted(setting)}", where=where, mend=f"Set {_wanted(setting)}."
-        )
+        wanted = _wanted(setting, _high_of(setting, value))
+        raise UsageError(f"{setting.name} is {value!r}, not {wanted}", where=where, mend=f"Set {wanted}.")
     return value  # type: ignore[return-value] # `_is_of_kind` has just shown the type
 
 
@@ -123,14 +124,21 @@ def _is_of_kind(kind: Kind, value: object) -> bool:
 def _is_in_range(setting: Setting, value: object) -> bool:
     if not isinstance(value, int | float):
         return True
-    return (setting.low is None or value >= setting.low) and (setting.high is None or value <= setting.high)
+    high = _high_of(setting, value)
+    return (setting.low is None or value >= setting.low) and (high is None or value <= high)
+
+
+def _high_of(setting: Setting, value: object) -> float | None:
+    # The largest of a whole number is said to those only who are above it.
+    is_too_large = setting.kind == "whole" and isinstance(value, int) and value > _LARGEST
+    return _LARGEST if is_too_large and setting.high is None else setting.high
 
 
 def _is_offered(setting: Setting, value: object) -> bool:
     return not setting.choices or value in setting.choices
 
 
-def _wanted(setting: Setting) -> str:
+def _wanted(setting: Setting, high: float | None) -> str:
     if setting.choices:
         return "one of " + ", ".join(setting.choices)
     words = {
@@ -140,6 +148,6 @@ def _wanted(setting: Setting) -> str:
         "switch": "1 or 0",
         "weights": "a table of numbers",
     }[setting.kind]
-    if setting.low is not None and setting.high is not None:
-        return f"{words} from {setting.low:g} to {setting.high:g}"
+    if setting.low is not None and high is not None:
+        return f"{words} from {setting.low:.10g} to {high:.10g}"
     return words if setting.low is None else f"{words} of at least {setting.low:g}"

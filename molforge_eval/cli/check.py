@@ -232,8 +232,11 @@ def _progress(name: str, *, quiet: bool) -> Iterator[Callable[[int, int], None] 
         yield None
         return
     from rich.console import Console
+    from rich.markup import escape
     from rich.progress import Progress
 
+    from molforge_eval.catalogue import printable
+
     with Progress(console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(f"playing {name} again", total=None)
+        task = bar.add_task(f"playing {escape(printable(name))} again", total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)

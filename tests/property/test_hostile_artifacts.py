@@ -47,7 +47,7 @@ def judge(scratch: Path, sound: Path, path: str, data: bytes, *, sealed: bool) -
         shutil.copyfile(sound / path, scratch / path)
         shutil.copyfile(sound / layout.CHECKSUMS, scratch / layout.CHECKSUMS)
     text.render(result, show_all=True)
-    machine.render([result])
+    machine.render([result], asked=1)
     return {item.code for item in result.findings}
 
 

@@ -121,6 +121,28 @@ def test_several_runs_give_a_list_and_one_that_is_unreadable_hides_no_other(
     assert [line[:9] for line in told.err.splitlines()[1:]] == ["  where: ", "  mend:  "]
 
 
+@pytest.mark.parametrize("readable", [0, 1])
+def test_several_runs_give_a_list_however_many_can_be_read(
+    built_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], readable: int
+) -> None:
+    asked = [tmp_path / "absent", *[built_run] * readable, tmp_path / "gone"]
+
+    assert run("validate", *asked, "--format", "json") == 3
+    assert len(orjson.loads(capsys.readouterr().out)) == readable
+
+
+def test_a_folder_whose_name_is_no_utf_8_is_named_in_both_formats(
+    run_copy: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    odd = run_copy.with_name("odd\udcff")
+    run_copy.rename(odd)
+
+    assert run("validate", odd, "--format", "json") == 0
+    assert orjson.loads(capsys.readouterr().out)["run"] == "odd\\udcff"
+    assert run("validate", odd) == 0
+    assert capsys.readouterr().out.startswith("odd\\udcff  run-")
+
+
 def test_a_file_that_is_no_run_is_told_what_is_taken(built_run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("validate", built_run / layout.PLAN) == 3
     what, _, mend = capsys.readouterr().err.splitlines()
@@ -139,6 +161,30 @@ def test_a_hostile_name_or_text_moves_no_cursor(run_copy: Path, capsys: pytest.C
     assert "\x07" not in out
     assert "\u202e" not in out
     assert "u001b[2Jstray" in out
+
+
+def test_the_progress_line_of_a_terminal_shows_a_hostile_name_escaped(run_copy: Path) -> None:
+    hostile = run_copy.with_name("a\x1b]0;owned\x07[bold]\u202e")
+    run_copy.rename(hostile)
+    program = "from molforge_eval.cli.evaluate import main; main()"
+    ours, theirs = os.openpty()
+    os.set_blocking(ours, False)
+    try:
+        subprocess.run(
+            [sys.executable, "-c", program, "verify", str(hostile), "--workers", "1"],
+            stdout=subprocess.DEVNULL,
+            stderr=theirs,
+            env={**os.environ, "TERM": "xterm", "COLUMNS": "200"},
+            check=True,
+        )
+        shown = os.read(ours, 1 << 16)
+    finally:
+        os.close(ours)
+        os.close(theirs)
+
+    assert rb"playing a\u001b]0;owned\u0007[bold]\u202e again" in shown
+    assert b"\x1b]0;" not in shown
+    assert "\u202e".encode() not in shown
 
 
 def test_a_code_page_of_windows_on_standard_output_breaks_nothing(run_copy: Path) -> None:

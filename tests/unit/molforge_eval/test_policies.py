@@ -73,5 +73,5 @@ print(codes)
     assert done.stderr.splitlines() == [
         "playing a model needs torch, transformers, peft, trl, which this environment has not",
         "  where: policy hf:x/y",
-        '  mend:  Install the packages: pip install "molforge-evidence[train]"',
+        '  mend:  Install them, in a clone: pip install -c constraints.txt ".[train]"',
     ]

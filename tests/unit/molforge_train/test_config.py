@@ -78,6 +78,14 @@ def test_a_bad_value_is_named_with_its_place(environment, flags, place, value) -
     assert len(str(refusal.value).splitlines()) == 3
 
 
+def test_a_number_beyond_what_the_libraries_take_is_refused_with_the_place_it_came_from() -> None:
+    with pytest.raises(UsageError) as refusal:
+        settle(environment={"RL_MAX_STEPS": "9" * 20})
+
+    assert refusal.value.where == "environment variable RL_MAX_STEPS"
+    assert refusal.value.mend == "Set a whole number from 1 to 2147483647."
+
+
 def test_a_preset_may_be_a_file_and_a_wrong_key_in_it_is_named_with_the_nearest(tmp_path: Path) -> None:
     own = tmp_path / "mine.toml"
     own.write_text('base_model = "somewhere"\nmax_step = 4\n')

@@ -161,6 +161,7 @@ def test_a_name_that_is_no_folder_name_is_refused(configuration, name: str) -> N
 def test_a_copy_inside_the_run_or_over_another_one_is_refused(configuration, tmp_path: Path) -> None:
     inside = tmp_path / "runs" / "a" / "copy"
     assert "inside the run" in refusal_of(configuration, drive_output_dir=str(inside)).what
+    assert "where the run does" in refusal_of(configuration, drive_output_dir=str(tmp_path / "runs")).what
     (tmp_path / "drive" / "a").mkdir(parents=True)
     assert "is taken" in refusal_of(configuration, drive_output_dir=str(tmp_path / "drive")).what
 
@@ -175,7 +176,7 @@ def test_missing_packages_are_named_with_the_command_that_installs_them() -> Non
     with pytest.raises(MissingDependencyError, match="no_such_package") as refusal:
         check_packages(("json", "no_such_package"))
 
-    assert 'pip install "molforge-evidence[train]"' in refusal.value.mend
+    assert 'pip install -c constraints.txt ".[train]"' in refusal.value.mend
 
 
 def test_a_refusal_comes_before_torch_is_loaded() -> None:
