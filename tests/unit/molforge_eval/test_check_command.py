@@ -15,6 +15,7 @@ import pytest
 from evidence_builder import edit_line, write
 
 from molforge_env.command_line import EXIT_INTERRUPTED, run_to_code
+from molforge_env.errors import EXIT_SOUND
 from molforge_eval import layout
 from molforge_eval.archive import pack_run
 from molforge_eval.catalogue import codes
@@ -259,11 +260,15 @@ def test_a_request_to_end_leaves_nothing_of_an_archive(sample_run: Path, tmp_pat
     place.mkdir()
     start = "from molforge_eval.cli.evaluate import main; main()"
     command = [sys.executable, "-c", start, "verify", "--workers", "1", str(tmp_path / "run.zip")]
-    process = subprocess.Popen(command, env={**os.environ, "TMPDIR": str(place)}, stderr=subprocess.PIPE)
-    while process.poll() is None and not list(place.glob("molforge-run-*/*/run_manifest.json")):
-        time.sleep(0.01)
-    process.send_signal(signal.SIGTERM)
-    _, told = process.communicate(timeout=60)
+    for _ in range(8):
+        process = subprocess.Popen(command, env={**os.environ, "TMPDIR": str(place)}, stderr=subprocess.PIPE)
+        while process.poll() is None and not list(place.glob("molforge-run-*/*/run_manifest.json")):
+            time.sleep(0.01)
+        process.send_signal(signal.SIGTERM)
+        _, told = process.communicate(timeout=60)
+        # On a busy machine the check can be through before it is asked to end.
+        if process.returncode != EXIT_SOUND:
+            break
 
     assert process.returncode == EXIT_INTERRUPTED
     assert told.strip() == b"interrupted"
