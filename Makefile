@@ -47,7 +47,7 @@ docs: $(STAMP)  ## Print docs/cli.md and docs/findings.md; run every example in 
 	$(BIN)/python -m pytest -p no:randomly tests/test_docs.py
 
 golden: $(STAMP)  ## Write the golden outputs again; read the difference before you commit it.
-	$(BIN)/python -m pytest -p no:randomly --snapshot-update tests/golden tests/unit/molforge_eval/report/test_page.py
+	$(BIN)/python -m pytest -p no:randomly --snapshot-update tests/golden tests/unit/molforge_eval/report/test_page.py tests/unit/molforge_eval/test_voices.py
 
 clean:  ## Remove what the other targets made, the environment too.
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Literal
 
 from molforge_env.frozen import FrozenModel
@@ -29,8 +30,20 @@ class ValidationResult(FrozenModel):
     findings: tuple[Finding, ...]
     omitted: dict[str, Count]
     """Findings beyond the limit, by code."""
+    only: tuple[str, ...] = ()
+    """Codes that the findings were limited to by the reader's wish; empty when nothing was left out."""
+    left_out: Count = 0
+    """Findings of other codes, which count for the level and for nothing else."""
 
     def has_errors(self, *, strict: bool = False) -> bool:
         """Tell whether a finding fails the run; with `strict` a warning does too."""
         failing = ("error", "warning") if strict else ("error",)
         return any(finding.severity in failing for finding in self.findings)
+
+    def limited_to(self, codes: Collection[str]) -> ValidationResult:
+        """Keep the findings of some codes; what was left out is counted, and the level stays what it was."""
+        kept = tuple(finding for finding in self.findings if finding.code in codes)
+        omitted = {code: count for code, count in self.omitted.items() if code in codes}
+        left_out = len(self.findings) - len(kept) + sum(self.omitted.values()) - sum(omitted.values())
+        changes = {"only": tuple(sorted(set(codes))), "findings": kept, "omitted": omitted, "left_out": left_out}
+        return self.model_copy(update=changes)

@@ -22,6 +22,7 @@ from molforge_env.errors import (
 )
 
 if TYPE_CHECKING:
+    from molforge_eval.catalogue import Level
     from molforge_eval.limits import Limits
     from molforge_eval.validation_result import ValidationResult
 
@@ -32,11 +33,19 @@ _OPTIONS = (
     click.option("--strict", is_flag=True, help="A warning fails the run too."),
     click.option(
         "--format",
-        "voice",
-        type=click.Choice(["text", "json"]),
-        default="text",
-        show_default=True,
-        help="json is the shape of schemas/validation_result.schema.json; a list for several runs.",
+        "formats",
+        multiple=True,
+        metavar="KIND[=FILE]",
+        help="text, json, github (annotations), markdown (job summary), junit or sarif: into FILE, or printed. Repeat "
+        "it for several; one of them is printed, which is text unless another has no FILE. json is the shape of "
+        "schemas/validation_result.schema.json, a list for several runs.",
+    ),
+    click.option(
+        "--only",
+        multiple=True,
+        metavar="CODE",
+        help="Show findings of this code and let only them fail the run; repeat it for several. Every format says so, "
+        "and the level still counts all findings.",
     ),
     click.option("--all", "show_all", is_flag=True, help="Show every finding, not the first three of a code."),
     click.option(
@@ -118,37 +127,46 @@ def _answer(
     runs: tuple[Path, ...],
     look: Callable[[Path, Limits], ValidationResult],
     *,
-    require: str | None,
+    require: Level | None,
     strict: bool,
-    voice: str,
     show_all: bool,
-    limits: tuple[str, ...],
     quiet: bool,
+    **given: tuple[str, ...],
 ) -> int:
     """Look at each run, print what was found, and give the exit code; one that cannot be read hides no other."""
-    from molforge_eval.voices import machine, text
+    from molforge_eval.catalogue import entry_of
+    from molforge_eval.cli.outputs import parse_outputs, path_in_checkout, render
+    from molforge_eval.voices.judged_run import JudgedRun
 
-    bounds = _read_limits(limits)
-    results: list[ValidationResult] = []
+    bounds = _read_limits(given["limits"])
+    outputs = parse_outputs(given["formats"], runs)
+    codes = {entry_of(name.upper()).code for name in given["only"]}
+    judged: list[JudgedRun] = []
     code = EXIT_SOUND
     for run in runs:
+        asked = JudgedRun(path_in_checkout(run), run.is_dir(), None, wanted=require, strict=strict)
         try:
             with _ended_like_a_key():
                 result = look(run, bounds)
         except UnreadableError as error:
             report_error(error)
             code = EXIT_UNREADABLE
+            judged.append(asked._replace(error=error))
             continue
-        results.append(result)
-        if voice == "text" and not quiet:
-            click.echo(text.render(result, show_all=show_all), nl=False)
+        result = result.limited_to(codes) if codes else result
+        judged.append(asked._replace(result=result))
+        if outputs.printed == "text" and not quiet:
+            click.echo(render("text", judged[-1:], show_all=show_all), nl=False)
         if result.has_errors(strict=strict):
             code = max(code, EXIT_FINDINGS)
         elif not _reaches(result, require):
             _report_shortfall(result, require)
             code = max(code, EXIT_FINDINGS)
-    if voice == "json" and not quiet and (results or len(runs) > 1):
-        click.echo(machine.render(results, asked=len(runs)), nl=False)
+    # One run that cannot be read has no JSON answer; every other voice can say that it cannot.
+    is_told = outputs.printed != "json" or len(runs) > 1 or any(run.result for run in judged)
+    if outputs.printed != "text" and is_told and not quiet:
+        click.echo(render(outputs.printed, judged, show_all=show_all), nl=False)
+    outputs.write(judged, show_all=show_all)
     return code
 
 

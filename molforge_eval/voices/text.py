@@ -8,8 +8,8 @@ from itertools import groupby
 from molforge_eval.catalogue import printable
 from molforge_eval.findings import Finding
 from molforge_eval.validation_result import ValidationResult
+from molforge_eval.voices.judged_run import SHOWN_A_CODE, count_text, only_text
 
-SHOWN_A_CODE = 3
 _SEVERITIES = ("error", "warning", "info")
 
 
@@ -60,10 +60,8 @@ def _group(findings: Sequence[Finding], unseen: int, *, show_all: bool) -> Itera
 
 
 def _tail(result: ValidationResult) -> Iterator[str]:
-    counts = dict.fromkeys(_SEVERITIES, 0)
-    for finding in result.findings:
-        counts[finding.severity] += 1
-    named = ", ".join(f"{count} {severity}" for severity, count in counts.items() if count)
     yield ""
     yield f"level {result.level or 'none'}: {result.level_reason}"
-    yield f"findings: {named or 'none'}"
+    yield f"findings: {count_text(result)}"
+    if result.only:
+        yield only_text(result)
