@@ -19,8 +19,8 @@ PROGRAMS = {
 }
 OPENING = """# Command line
 
-Every program answers `--help` and `--version`. Exit codes: 0 sound, 1 findings, 2 wrong usage, 3 unreadable evidence; 130 ended by a signal.
-An error is three lines on standard error: what happened, where, how to mend it.
+Every program answers `--help` and `--version`. Exit codes: 0 sound, 1 findings, 2 wrong usage, 3 unreadable evidence;
+130 ended by a signal. An error is three lines on standard error: what happened, where, how to mend it.
 
 This page is printed by `make docs`; a test compares it with the programs.
 """
