@@ -56,8 +56,12 @@ $(STAMP): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 	  printf 'Python %s is too old\n  where: %s\n  mend:  make PYTHON=python3.11 (3.11 or later)\n' \
 	    "$$($(PYTHON) -c 'import platform; print(platform.python_version())')" "$$(command -v $(PYTHON))" >&2; exit 2; }
+	@# An installation that was cut off can leave packages that pip cannot read: such an environment is made anew.
+	@test ! -e $(VENV)/.installing || rm -rf $(VENV)
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@touch $(VENV)/.installing
 	@echo "installing into $(VENV), pinned by constraints.txt"
 	@$(PIP_INSTALL) hatchling
 	@$(PIP_INSTALL) --no-build-isolation --editable '.[train,dev]'
+	@rm $(VENV)/.installing
 	@touch $@
