@@ -162,6 +162,19 @@ def test_a_sound_run_passes_and_its_packet_is_built(temp: Path, workspace: Path)
     assert runner.step("leave").returncode == 0
 
 
+def test_waivers_of_the_maintainer_let_a_finding_pass(temp: Path, workspace: Path) -> None:
+    for code in ("CHAIN_BROKEN", "CHECKSUM_DIFFERS"):
+        entry = f'[[waiver]]\ncode = "{code}"\nwhere = "*"\nreason = "known"\nuntil = 9999-12-31\n'
+        with (workspace / "waivers.toml").open("a", encoding="utf-8") as file:
+            file.write(entry)
+    runner = Runner(workspace, temp, paths="submissions/*", waivers="waivers.toml")
+    done = runner.step("validate")
+
+    assert runner.output("exit-code") == "0", done.stdout
+    assert "waived (2): CHAIN_BROKEN at * until 9999-12-31: known" in done.stdout
+    assert "waived" in runner.summary.read_text(encoding="utf-8")
+
+
 def test_a_link_out_of_the_working_folder_is_not_followed(temp: Path, workspace: Path) -> None:
     (workspace / "linked").mkdir()
     (workspace / "linked" / "b").symlink_to(workspace.parent / "unpacked" / "sample")

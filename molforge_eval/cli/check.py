@@ -6,6 +6,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -46,6 +47,19 @@ _OPTIONS = (
         metavar="CODE",
         help="Show findings of this code and let only them fail the run; repeat it for several. Every format says so, "
         "and the level still counts all findings.",
+    ),
+    click.option(
+        "--waivers",
+        type=click.Path(path_type=Path, dir_okay=False),
+        metavar="FILE",
+        help="TOML file of findings to let pass: [[waiver]] tables with code, where, reason and until. Every format "
+        "shows them, and the level still counts them.",
+    ),
+    click.option(
+        "--as-of",
+        type=click.DateTime(["%Y-%m-%d"]),
+        metavar="DATE",
+        help="Day, in UTC, that waivers are held against; today when absent.",
     ),
     click.option("--all", "show_all", is_flag=True, help="Show every finding, not the first three of a code."),
     click.option(
@@ -131,16 +145,22 @@ def _answer(
     strict: bool,
     show_all: bool,
     quiet: bool,
+    waivers: Path | None,
+    as_of: datetime | None,
     **given: tuple[str, ...],
 ) -> int:
     """Look at each run, print what was found, and give the exit code; one that cannot be read hides no other."""
     from molforge_eval.catalogue import entry_of
     from molforge_eval.cli.outputs import parse_outputs, path_in_checkout, render
     from molforge_eval.voices.judged_run import JudgedRun
+    from molforge_eval.waivers import read_waivers
 
     bounds = _read_limits(given["limits"])
     outputs = parse_outputs(given["formats"], runs)
     codes = {entry_of(name.upper()).code for name in given["only"]}
+    waived = () if waivers is None else read_waivers(waivers, runs=runs)
+    # A waiver ends by the calendar; with --as-of an answer can be had again on a later day.
+    day = (as_of or datetime.now(UTC)).date()  # noqa: TID251 - whether a waiver has expired is a question to the clock
     judged: list[JudgedRun] = []
     code = EXIT_SOUND
     for run in runs:
@@ -153,6 +173,7 @@ def _answer(
             code = EXIT_UNREADABLE
             judged.append(asked._replace(error=error))
             continue
+        result = result.waived_by(waived, today=day) if waived else result
         result = result.limited_to(codes) if codes else result
         judged.append(asked._replace(result=result))
         if outputs.printed == "text" and not quiet:
@@ -162,9 +183,7 @@ def _answer(
         elif not _reaches(result, require):
             _report_shortfall(result, require)
             code = max(code, EXIT_FINDINGS)
-    # One run that cannot be read has no JSON answer; every other voice can say that it cannot.
-    is_told = outputs.printed != "json" or len(runs) > 1 or any(run.result for run in judged)
-    if outputs.printed != "text" and is_told and not quiet:
+    if outputs.printed != "text" and not quiet:
         click.echo(render(outputs.printed, judged, show_all=show_all), nl=False)
     outputs.write(judged, show_all=show_all)
     return code

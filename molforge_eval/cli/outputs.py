@@ -77,8 +77,7 @@ def render(kind: str, runs: Sequence[JudgedRun], *, show_all: bool) -> str:
     if kind == "text":
         return "".join(text.render(result, show_all=show_all) for result in results)
     if kind == "json":
-        # A run that could not be read has no answer: alone, it leaves an empty list.
-        return machine.render(results, asked=len(runs) if results else 0)
+        return machine.render(runs)
     if kind == "github":
         return github.render(runs, show_all=show_all)
     voices = {"markdown": markdown.render, "junit": junit.render, "sarif": sarif.render}

@@ -18,6 +18,7 @@ from molforge_eval.voices.judged_run import (
     level_text,
     only_text,
     place_text,
+    waiver_lines,
 )
 
 _COMMANDS = {"error": "error", "warning": "warning", "info": "notice"}
@@ -61,6 +62,7 @@ def _lines(run: JudgedRun, *, show_all: bool) -> Iterator[str]:
         told[0] = run.shortfall
     if run.result.only:
         told.append(only_text(run.result))
+    told += waiver_lines(run.result)
     yield command("error" if run.fails else "notice", "\n".join(told), title=run.name)
 
 

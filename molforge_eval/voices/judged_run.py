@@ -13,6 +13,7 @@ from molforge_env.errors import MolForgeError
 from molforge_eval.catalogue import Level, printable
 from molforge_eval.findings import Finding, Place
 from molforge_eval.validation_result import ValidationResult
+from molforge_eval.waivers import ANYWHERE, WaiverUse
 
 SHOWN_A_CODE = 3
 """Findings of one code that a voice for people shows before it counts the rest."""
@@ -82,12 +83,32 @@ def count_text(result: ValidationResult) -> str:
     counts = dict.fromkeys(_SEVERITIES, 0)
     for finding in result.findings:
         counts[finding.severity] += 1
-    return ", ".join(f"{count} {severity}" for severity, count in counts.items() if count) or "none"
+    told = [f"{count} {severity}" for severity, count in counts.items() if count] or ["none"]
+    waived = len(result.waived) + sum(result.waived_omitted.values())
+    return ", ".join([*told, f"{waived} waived"] if waived else told)
 
 
 def only_text(result: ValidationResult) -> str:
     """Say what the findings were limited to, and how many were left out."""
     return f"limited to {', '.join(result.only)}; findings of other codes that are not shown: {result.left_out}"
+
+
+def waiver_lines(result: ValidationResult) -> list[str]:
+    """Say what became of each waiver: one line each, in the order of their file."""
+    lines = []
+    for use in result.waivers:
+        about = f"{use.code} at {printable(use.where)} until {use.until}: {printable(use.reason)}"
+        if use.state == "expired":
+            lines.append(f"expired waiver ({use.findings} count again): {about}")
+        elif use.state == "unused":
+            lines.append(f"waiver that covers nothing: {about}")
+        else:
+            lines.append(f"waived ({use.findings + _unkept(result, use)}): {about}")
+    return lines
+
+
+def _unkept(result: ValidationResult, use: WaiverUse) -> int:
+    return result.waived_omitted.get(use.code, 0) if use.where == ANYWHERE else 0
 
 
 def groups_of(result: ValidationResult) -> list[tuple[Finding, ...]]:

@@ -10,7 +10,9 @@ from xml.etree import ElementTree as ET
 
 from molforge_eval.catalogue import printable
 from molforge_eval.findings import Finding
-from molforge_eval.voices.judged_run import JudgedRun, count_text, groups_of, level_text, place_text
+from molforge_eval.voices.judged_run import JudgedRun, count_text, groups_of, level_text, place_text, waiver_lines
+
+_COUNTED = (("tests", "testcase"), ("failures", "failure"), ("errors", "error"), ("skipped", "skipped"))
 
 
 def render(runs: Sequence[JudgedRun]) -> str:
@@ -41,6 +43,10 @@ def _add_suite(top: ET.Element, run: JudgedRun) -> None:
             _tell(level, "failure", message=run.shortfall, kind="level", lines=[level_text(run.result)])
         for group in groups_of(run.result):
             _add_case(suite, run, group)
+        for number, line in enumerate(waiver_lines(run.result), start=1):
+            # A waiver is a test that was not run: reports show it beside those that were.
+            waiver = ET.SubElement(suite, "testcase", classname=run.name, name=f"waiver {number}")
+            ET.SubElement(waiver, "skipped", message=printable(line))
     _count(suite)
 
 
@@ -69,5 +75,5 @@ def _text(lines: Sequence[str]) -> str:
 
 
 def _count(element: ET.Element) -> None:
-    for attribute, tag in (("tests", "testcase"), ("failures", "failure"), ("errors", "error")):
+    for attribute, tag in _COUNTED:
         element.set(attribute, str(len(list(element.iter(tag)))))

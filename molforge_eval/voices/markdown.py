@@ -10,7 +10,7 @@ import string
 from collections.abc import Iterator, Sequence
 
 from molforge_eval.catalogue import printable
-from molforge_eval.voices.judged_run import JudgedRun, groups_of, only_text, place_text
+from molforge_eval.voices.judged_run import JudgedRun, groups_of, only_text, place_text, waiver_lines
 
 LONGEST_CELL = 300
 """Characters of a cell; a job's summary page has a limit of one megabyte."""
@@ -37,17 +37,18 @@ def literal(text: str) -> str:
 
 
 def _overview(runs: Sequence[JudgedRun]) -> Iterator[str]:
-    yield "| run | result | level | errors | warnings | notes |"
-    yield "|---|---|---|---:|---:|---:|"
+    yield "| run | result | level | errors | warnings | notes | waived |"
+    yield "|---|---|---|---:|---:|---:|---:|"
     for run in runs:
         result = "fails" if run.fails else "passes"
         if run.result is None:
-            yield f"| {literal(run.path)} | unreadable | none | | | |"
+            yield f"| {literal(run.path)} | unreadable | none | | | | |"
             continue
         counts = [
             sum(finding.severity == severity for finding in run.result.findings)
             for severity in ("error", "warning", "info")
         ]
+        counts.append(len(run.result.waived) + sum(run.result.waived_omitted.values()))
         numbers = " | ".join(str(count) for count in counts)
         yield f"| {literal(run.path)} | {result} | {run.result.level or 'none'} | {numbers} |"
 
@@ -62,8 +63,9 @@ def _run(run: JudgedRun) -> Iterator[str]:
         yield from ("", f"**level {run.wanted} is required**")
     if run.result.only:
         yield from ("", only_text(run.result).replace("_", "\\_"))
+    yield from (line for told in waiver_lines(run.result) for line in ("", literal(told)))
     if not run.result.findings:
-        yield from ("", "no findings")
+        yield from ("", "no findings that count" if run.result.waived else "no findings")
         return
     yield from ("", "| severity | code | count | the first of them | where | mend |", "|---|---|---:|---|---|---|")
     for group in groups_of(run.result):

@@ -13,7 +13,8 @@ from urllib.parse import quote
 from molforge_eval.canonical import digest, file_bytes
 from molforge_eval.catalogue import CodeEntry, entry_of, printable
 from molforge_eval.findings import Finding
-from molforge_eval.voices.judged_run import JudgedRun, place_text
+from molforge_eval.voices.judged_run import JudgedRun, place_text, waiver_lines
+from molforge_eval.waivers import WaivedFinding
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 FINGERPRINT = "molforgeFinding/v1"
@@ -22,7 +23,7 @@ _LEVELS = {"error": "error", "warning": "warning", "info": "note"}
 
 def render(runs: Sequence[JudgedRun]) -> str:
     """Spell runs as one SARIF log; all paths are relative to the checkout."""
-    found = sorted({finding.code for run in runs if run.result for finding in run.result.findings})
+    found = sorted({finding.code for run in runs for finding, _ in _told(run)})
     index = {code: number for number, code in enumerate(found)}
     driver = {"name": "molforge-eval", "rules": [_rule(entry_of(code)) for code in found]}
     unread = [_notification(run) for run in runs if run.result is None]
@@ -62,13 +63,11 @@ def _rule(entry: CodeEntry) -> dict[str, Any]:
 
 
 def _results(run: JudgedRun, index: dict[str, int]) -> Iterator[dict[str, Any]]:
-    if run.result is None:
-        return
     met: Counter[str] = Counter()
-    for finding in run.result.findings:
+    for finding, waived in _told(run):
         key = _identity(run, finding)
         met[key] += 1
-        yield {
+        result = {
             "ruleId": finding.code,
             "ruleIndex": index[finding.code],
             "level": _LEVELS[finding.severity],
@@ -76,6 +75,17 @@ def _results(run: JudgedRun, index: dict[str, int]) -> Iterator[dict[str, Any]]:
             "locations": [_location(run, finding)],
             "partialFingerprints": {FINGERPRINT: f"{key}:{met[key]}"},
         }
+        if waived is not None:
+            reason = f"{_plain(waived.reason)} (until {waived.until})"
+            result["suppressions"] = [{"kind": "external", "status": "accepted", "justification": reason}]
+        yield result
+
+
+def _told(run: JudgedRun) -> Iterator[tuple[Finding, WaivedFinding | None]]:
+    """List the findings of a run with what waives them; those that count come first."""
+    if run.result is not None:
+        yield from ((finding, None) for finding in run.result.findings)
+        yield from ((entry.finding, entry) for entry in run.result.waived)
 
 
 def _identity(run: JudgedRun, finding: Finding) -> str:
@@ -106,4 +116,6 @@ def _evidence(run: JudgedRun) -> dict[str, Any]:
         told |= {"omitted": dict(run.result.omitted)}
         if run.result.only:
             told |= {"only": list(run.result.only), "leftOut": run.result.left_out}
+        if run.result.waivers:
+            told |= {"waivers": waiver_lines(run.result), "waivedOmitted": dict(run.result.waived_omitted)}
     return told

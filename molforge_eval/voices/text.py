@@ -8,7 +8,7 @@ from itertools import groupby
 from molforge_eval.catalogue import printable
 from molforge_eval.findings import Finding
 from molforge_eval.validation_result import ValidationResult
-from molforge_eval.voices.judged_run import SHOWN_A_CODE, count_text, only_text
+from molforge_eval.voices.judged_run import SHOWN_A_CODE, count_text, only_text, waiver_lines
 
 _SEVERITIES = ("error", "warning", "info")
 
@@ -23,7 +23,8 @@ def render(result: ValidationResult, *, show_all: bool = False) -> str:
     Returns:
         Lines without colour; plain ASCII apart from what the findings quote.
     """
-    return "\n".join([*_head(result), *_groups(result, show_all=show_all), *_tail(result)]) + "\n"
+    groups = (*_groups(result, show_all=show_all), *_waived(result, show_all=show_all))
+    return "\n".join([*_head(result), *groups, *_tail(result)]) + "\n"
 
 
 def _head(result: ValidationResult) -> Iterator[str]:
@@ -57,6 +58,18 @@ def _group(findings: Sequence[Finding], unseen: int, *, show_all: bool) -> Itera
     elif unseen:
         yield f"  {unseen} more like this were counted and not kept"
     yield f"    mend:  {findings[0].mend}"
+
+
+def _waived(result: ValidationResult, *, show_all: bool) -> Iterator[str]:
+    if result.waivers:
+        yield ""
+        yield from waiver_lines(result)
+    for entry in result.waived if show_all else result.waived[:SHOWN_A_CODE]:
+        yield f"  {entry.finding.code}: {entry.finding.what}"
+        yield f"    where: {entry.finding.where.text()}"
+    hidden = 0 if show_all else len(result.waived) - SHOWN_A_CODE
+    if hidden > 0:
+        yield f"  {hidden} more waived findings (--all)"
 
 
 def _tail(result: ValidationResult) -> Iterator[str]:

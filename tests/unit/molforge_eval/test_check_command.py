@@ -117,7 +117,7 @@ def test_several_runs_give_a_list_and_one_that_is_unreadable_hides_no_other(
     assert run("validate", built_run, tmp_path / "absent", run_copy, "--format", "json") == 3
     told = capsys.readouterr()
 
-    assert len(orjson.loads(told.out)) == 2
+    assert [answer["level"] for answer in orjson.loads(told.out)] == ["E2", None, "E2"]
     assert told.err.splitlines()[0].endswith("absent does not exist")
     assert [line[:9] for line in told.err.splitlines()[1:]] == ["  where: ", "  mend:  "]
 
@@ -129,7 +129,7 @@ def test_several_runs_give_a_list_however_many_can_be_read(
     asked = [tmp_path / "absent", *[built_run] * readable, tmp_path / "gone"]
 
     assert run("validate", *asked, "--format", "json") == 3
-    assert len(orjson.loads(capsys.readouterr().out)) == readable
+    assert len(orjson.loads(capsys.readouterr().out)) == readable + 2
 
 
 def test_a_folder_whose_name_is_no_utf_8_is_named_in_both_formats(

@@ -35,7 +35,7 @@ def test_several_formats_go_to_files_and_text_is_printed(
     files = {kind: (tmp_path / f"{kind}.out").read_text(encoding="utf-8") for kind in kinds}
 
     assert "error CHAIN_BROKEN (" in capsys.readouterr().out
-    assert [answer["run"] for answer in orjson.loads(files["json"])] == ["run"]
+    assert [answer["path"] for answer in orjson.loads(files["json"])] == ["run", "absent"]
     assert files["github"].startswith("::error file=run/")
     assert "| <code>absent</code> | unreadable |" in files["markdown"]
     assert ET.fromstring(files["junit"]).get("errors") == "1"
@@ -54,11 +54,22 @@ def test_a_format_without_a_file_is_printed_alone(
     assert "looked at:" not in out
 
 
-def test_one_run_that_cannot_be_read_has_no_json_and_is_told_by_the_others(
+@pytest.mark.parametrize("asked", [1, 2])
+def test_a_run_that_cannot_be_read_has_its_answer_in_json(
+    asked: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("validate", *[tmp_path / "absent"] * asked, "--format", "json") == 3
+    value = orjson.loads(capsys.readouterr().out)
+    answer = value if asked == 1 else value[-1]
+
+    assert list(shape_of("validation_result").explain(answer)) == []
+    assert (answer["run"], answer["level"], answer["run_format"]) == ("absent", None, None)
+    assert "does not exist" in answer["unreadable"]["what"]
+
+
+def test_a_run_that_cannot_be_read_is_told_by_the_other_voices(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run("validate", tmp_path / "absent", "--format", "json") == 3
-    assert capsys.readouterr().out == ""
     assert run("validate", tmp_path / "absent", "--format", "github") == 3
     assert capsys.readouterr().out.startswith("::error title=unreadable%3A absent::")
 

@@ -172,7 +172,7 @@ def test_a_hostile_text_is_a_plain_cell_of_the_summary() -> None:
         "strong_close",
     }
     assert {child.content for child in inline if child.type == "html_inline"} == {"<code>", "</code>"}
-    assert (rows, cells) == (5, 2 * 6 + 6)
+    assert (rows, cells) == (5, 2 * 7 + 6)
     assert "example.org" not in page
     assert "@" not in page
 
