@@ -352,6 +352,25 @@ def _contradict(root: Path) -> None:
     top(layout.MANIFEST, non_finite_steps=1)(root)
 
 
+def _fall_back_in_epochs(root: Path) -> None:
+    for number, epoch in enumerate((0.25, 0.5, 0.2, 1.0), 1):
+        line(number, layout.TRAINER_LOG, epoch=epoch)(root)
+
+
+def _grow_rich(entry: dict[str, Any]) -> None:
+    entry["steps"][1]["remaining_budget"] = 999_999
+
+
+def _speak_at_length(entry: dict[str, Any]) -> None:
+    entry["turns"][-1]["completion_tokens"] += 500
+    entry["completion_tokens"] += 500
+
+
+def _speak_in_no_tokens(entry: dict[str, Any]) -> None:
+    entry["completion_tokens"] -= entry["turns"][-1]["completion_tokens"]
+    entry["turns"][-1]["completion_tokens"] = 0
+
+
 def _change_plan(root: Path) -> None:
     deep(layout.PLAN, "decision", "margin", value=0.5)(root)
 
@@ -519,7 +538,7 @@ FLAWS: tuple[Flaw, ...] = (
     Flaw("LOG_END_DIFFERS", deep(layout.CHECKSUMS, "logs", 0, "chain", value="0" * 64), "nothing"),
     Flaw("EPISODE_COUNT_DIFFERS", deep(layout.CHECKSUMS, "evaluations", 0, "episodes", value=99), "nothing"),
     Flaw("CHAIN_BROKEN", line(9, chain="0" * 64), "hashes", also=("CHAIN_BROKEN",)),
-    Flaw("EPISODE_SEAL_DIFFERS", episode(2, lambda entry: entry.update(wall_time_seconds=9.0)), "hashes"),
+    Flaw("EPISODE_SEAL_DIFFERS", episode(2, lambda entry: entry.update(wall_time_seconds=0.1)), "hashes"),
     # Evaluations.
     Flaw("POLICY_DIFFERS", episode(2, lambda entry: entry.update(policy_sha256="0" * 64))),
     Flaw("SCENARIO_DIFFERS", episode(2, lambda entry: entry.update(difficulty="easy"))),
@@ -555,6 +574,40 @@ FLAWS: tuple[Flaw, ...] = (
     Flaw("TRAINING_NOT_FINITE", _not_finite("grad_norm")),
     Flaw("METRIC_NOT_FINITE", _not_finite("rewards/a/mean")),
     Flaw("NUMBER_CONTRADICTED", _contradict, also=("METRIC_NOT_FINITE",)),
+    *(
+        Flaw("NUMBER_IMPOSSIBLE", line(3, layout.TRAINER_LOG, **changes), name=name)
+        for name, changes in {
+            "share above 1": {"success_rate": 1.2},
+            "share below 0": {"clip_ratio/low_mean": -0.1},
+            "spread below 0": {"rewards/a/std": -0.5},
+            "minimum above mean": {"completions/min_length": 50.0, "completions/mean_length": 40.0},
+            "mean above maximum": {"rewards/a/mean": 2.0, "rewards/a/max": 1.0},
+            "spread wider than reach": {"a/min": 0.4, "a/max": 0.6, "a/std": 0.3},
+            "spread of one value": {"n": 1, "a/std": 0.01},
+            "share of three": {"n": 3, "success_rate": 0.5},
+            "entropy below 0": {"entropy": -0.2},
+            "divergence below 0": {"kl": -0.2},
+            "step without time": {"step_time": 0.0},
+            "step longer than clock": {"step_time": 500.0},
+            "no tokens": {"num_tokens": 0.0},
+            "half a token": {"num_tokens": 100.5},
+            "completion over limit": {"completions/max_length": 5000.0},
+        }.items()
+    ),
+    Flaw("NUMBER_IMPOSSIBLE", line(5, layout.TRAINER_LOG, elapsed_seconds=90_000.0), name="elapsed over clock"),
+    Flaw("NUMBER_IMPOSSIBLE", line(5, layout.TRAINER_LOG, train_runtime=5_000.0), name="runtime over training"),
+    Flaw("NUMBER_IMPOSSIBLE", line(5, layout.TRAINER_LOG, train_steps_per_second=3.0), name="speed"),
+    Flaw("NUMBER_IMPOSSIBLE", _fall_back_in_epochs, name="epoch goes back"),
+    Flaw("NUMBER_IMPOSSIBLE", top(layout.MANIFEST, training_seconds=90_000.0), name="training over run"),
+    Flaw("NUMBER_IMPOSSIBLE", top(layout.MANIFEST, training_seconds=-1.0), name="training below 0"),
+    Flaw("NUMBER_IMPOSSIBLE", top(layout.MANIFEST, total_parameters=10), name="parameters"),
+    Flaw("NUMBER_IMPOSSIBLE", setting("max_grad_norm", -1.0), name="setting"),
+    Flaw("NUMBER_IMPOSSIBLE", line(5, remaining_budget=999_999), name="budget of a line"),
+    Flaw("NUMBER_IMPOSSIBLE", episode(2, _grow_rich), name="budget"),
+    Flaw("NUMBER_IMPOSSIBLE", episode(2, lambda entry: entry["scores"].update(novelty_score=1.5)), name="score"),
+    Flaw("NUMBER_IMPOSSIBLE", episode(2, lambda entry: entry.update(wall_time_seconds=9_000.0)), name="wall time"),
+    Flaw("NUMBER_IMPOSSIBLE", episode(2, _speak_at_length), name="tokens of a turn"),
+    Flaw("NUMBER_IMPOSSIBLE", episode(2, _speak_in_no_tokens), name="words in no tokens"),
     Flaw("STEPS_RESUMED", _resume(2, marked=True)),
     Flaw("STEPS_OVERLAP", _resume(2, marked=False)),
     Flaw("STEP_REPEATED", line(3, layout.TRAINER_LOG, step=2)),
