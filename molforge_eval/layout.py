@@ -34,6 +34,10 @@ PLOTS = (
 
 LOGS = (ROLLOUTS, TRAINER_LOG)
 EVALUATIONS = (BEFORE, AFTER)
+TRAINER_FOLDER = "trainer"
+"""Where the public script lets the host trainer put its checkpoints; nothing in it is a record."""
+TRAINER_STATE = "trainer_state.json"
+"""Name of the host trainer's own file, which holds the rows of its log."""
 PACKET_FILES = (EVIDENCE, PACKET_HTML, PACKET_PDF)
 
 _RECORD_FILES = (MANIFEST, PLAN, ROLLOUTS, TRAINER_LOG, METRICS_TABLE, BEFORE, AFTER, SUMMARY, PLOT_DATA)

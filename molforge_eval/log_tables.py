@@ -6,7 +6,7 @@ does not is named and left out. Nested values stand as their JSON text, so that 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import orjson
@@ -128,10 +128,17 @@ def read_trainer_log(files: RunFiles, ledger: Ledger, limits: Limits) -> Trainer
         if own_line is not None:
             row["line_"] = own_line
         rows.append({"line": number, **row})
-    return TrainerTable(_trainer_frame(rows, ledger), latest)
+    return TrainerTable(trainer_frame(rows, ledger, layout.TRAINER_LOG), latest)
 
 
-def _trainer_frame(rows: list[dict[str, Any]], ledger: Ledger) -> pl.DataFrame:
+def trainer_frame(rows: Sequence[Mapping[str, Any]], ledger: Ledger, path: str) -> pl.DataFrame:
+    """Make the table of a trainer log; every key that any row has is a column.
+
+    Args:
+        rows: Rows with all columns of `TRAINER_HEAD`, and the trainer's own numbers and texts.
+        ledger: Told of a key that is a number here and a text there.
+        path: File that the rows stand in.
+    """
     columns: dict[str, list[Any]] = {name: [row[name] for row in rows] for name in TRAINER_HEAD}
     schema = dict(TRAINER_HEAD)
     others = dict.fromkeys(key for row in rows for key in row if key not in TRAINER_HEAD and key != "format_version")
@@ -142,7 +149,7 @@ def _trainer_frame(rows: list[dict[str, Any]], ledger: Ledger) -> pl.DataFrame:
         if numbers and texts:
             line, text = texts[0]
             what = f"key {key!r} is a number in {len(numbers)} rows and the text {text!r} here"
-            ledger.add(finding("TRAINER_KEY_MIXED", what, file=layout.TRAINER_LOG, line=line, pointer=f"/{key}"))
+            ledger.add(finding("TRAINER_KEY_MIXED", what, file=path, line=line, pointer=f"/{key}"))
         if numbers or not texts:
             columns[key] = [float(value) if isinstance(value, int | float) else None for value in values]
             schema[key] = pl.Float64

@@ -11,25 +11,22 @@ import weakref
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 import polars as pl
-from pydantic import ValidationError
 
 from molforge_env.errors import UnreadableError
-from molforge_env.frozen import FrozenModel
 from molforge_eval import layout
 from molforge_eval.archive import unpack_archive
-from molforge_eval.catalogue import finding, seen
 from molforge_eval.findings import Finding
 from molforge_eval.ledger import Ledger
 from molforge_eval.limits import DEFAULT_LIMITS, Limits
-from molforge_eval.log_tables import fits, read_rollouts, read_trainer_log
+from molforge_eval.log_tables import read_rollouts, read_trainer_log
+from molforge_eval.old_run import read_old_run
+from molforge_eval.record_files import read_json, read_record
 from molforge_eval.records import Checksums, Evaluation, EvaluationPlan, PlotTable, RunManifest, RunSummary
+from molforge_eval.records.old import OldRun
 from molforge_eval.run_files import RunFiles, list_run
-from molforge_eval.strict_json import UNUSABLE, Parsed, count_values, pointer_of, read_file_value
-
-Record = TypeVar("Record", bound=FrozenModel)
 
 
 @dataclass(frozen=True)
@@ -49,7 +46,7 @@ class RunDirectory:
     trainer_log: pl.DataFrame
     """One row a line; columns of `log_tables.TRAINER_HEAD`, then the trainer's own keys."""
     latest_trainer_row: Mapping[str, Any] | None
-    """The last row of type `train`, as it was written."""
+    """The last row of type `train`, as it was written; in format version 0 the last row of any type."""
     rollouts: pl.DataFrame
     """One row a line; columns of `log_tables.ROLLOUT_SCHEMA`."""
     summary: RunSummary | None
@@ -60,6 +57,8 @@ class RunDirectory:
     omitted: Mapping[str, int]
     """Findings beyond the limit, by code."""
     limits: Limits
+    old: OldRun | None = None
+    """The records of a run of format version 0, whose `manifest`, `before`, `after` and `summary` here are `None`."""
 
     def evaluations(self) -> tuple[tuple[str, Evaluation], ...]:
         """Return path and evaluation of those that could be read, before first."""
@@ -108,59 +107,20 @@ def _load_folder(path: Path, root: Path, ledger: Ledger, limits: Limits) -> RunD
         name=path.name,
         format_version=1,
         files=files,
-        manifest=_read_record(files, layout.MANIFEST, "run_manifest", RunManifest, ledger, limits),
-        plan=_read_record(files, layout.PLAN, "eval_plan", EvaluationPlan, ledger, limits),
-        before=_read_record(files, layout.BEFORE, "evaluation", Evaluation, ledger, limits),
-        after=_read_record(files, layout.AFTER, "evaluation", Evaluation, ledger, limits),
+        manifest=read_record(files, layout.MANIFEST, "run_manifest", RunManifest, ledger, limits),
+        plan=read_record(files, layout.PLAN, "eval_plan", EvaluationPlan, ledger, limits),
+        before=read_record(files, layout.BEFORE, "evaluation", Evaluation, ledger, limits),
+        after=read_record(files, layout.AFTER, "evaluation", Evaluation, ledger, limits),
         trainer_log=trainer.frame,
         latest_trainer_row=trainer.latest,
         rollouts=read_rollouts(files, ledger, limits),
-        summary=_read_record(files, layout.SUMMARY, "run_summary", RunSummary, ledger, limits),
-        checksums=_read_record(files, layout.CHECKSUMS, "checksums", Checksums, ledger, limits),
-        plot_table=_read_record(files, layout.PLOT_DATA, "plot_data", PlotTable, ledger, limits),
+        summary=read_record(files, layout.SUMMARY, "run_summary", RunSummary, ledger, limits),
+        checksums=read_record(files, layout.CHECKSUMS, "checksums", Checksums, ledger, limits),
+        plot_table=read_record(files, layout.PLOT_DATA, "plot_data", PlotTable, ledger, limits),
         findings=ledger.findings(),
         omitted=ledger.omitted(),
         limits=limits,
     )
-
-
-def read_json(files: RunFiles, path: str, ledger: Ledger, limits: Limits) -> Parsed:
-    """Read a file of one JSON text; what is wrong with it goes to the ledger."""
-    try:
-        data = files.read(path, at_most=limits.file_bytes)
-    except OSError as error:
-        ledger.add(finding("FILE_UNREADABLE", f"the file cannot be read: {error.strerror or error}", file=path))
-        return UNUSABLE
-    if data is None:
-        what = f"the file has {files.sizes[path]} bytes, the limit is {limits.file_bytes}"
-        ledger.add(finding("FILE_TOO_LARGE", what, file=path))
-        return UNUSABLE
-    values = count_values(data, more_than=limits.json_values)
-    if values > limits.json_values:
-        what = f"the file holds {values} values, the limit is {limits.json_values}"
-        ledger.add(finding("FILE_TOO_LARGE", what, file=path))
-        return UNUSABLE
-    parsed = read_file_value(data, limits)
-    for fault in parsed.faults:
-        ledger.add(finding(fault.code, fault.what, file=path, pointer=fault.pointer))
-    return parsed
-
-
-def _read_record(
-    files: RunFiles, path: str, shape: str, model: type[Record], ledger: Ledger, limits: Limits
-) -> Record | None:
-    if path not in files:
-        return None
-    parsed = read_json(files, path, ledger, limits)
-    if not parsed.usable or not fits(parsed.value, shape, path, None, ledger):
-        return None
-    try:
-        return model.model_validate(parsed.value)
-    except ValidationError as error:
-        for detail in error.errors(include_url=False):
-            what = f"value {seen(detail['input'])}: {detail['msg']}"
-            ledger.add(finding("SCHEMA_UNMET", what, file=path, pointer=pointer_of(detail["loc"])))
-        return None
 
 
 def _format_version(files: RunFiles, limits: Limits) -> Literal[0, 1]:
@@ -170,7 +130,7 @@ def _format_version(files: RunFiles, limits: Limits) -> Literal[0, 1]:
     silent = Ledger()
     for path in (layout.MANIFEST, layout.SUMMARY, *layout.EVALUATIONS):
         value = read_json(files, path, silent, limits).value if path in files else None
-        if isinstance(value, Mapping) and "format_version" in value:
+        if isinstance(value, Mapping) and value.get("format_version", 0) != 0:
             return 1
     for path in layout.LOGS:
         if path in files and b'"format_version"' in _head(files, path):
@@ -187,10 +147,7 @@ def _head(files: RunFiles, path: str) -> bytes:
 
 
 def _load_old(path: Path, files: RunFiles, ledger: Ledger, limits: Limits) -> RunDirectory:
-    missing = [name for name in (layout.PLAN, layout.CHECKSUMS, layout.PLOT_DATA) if name not in files]
-    what = f"the run has format version 0, which has no {', no '.join(missing)}; its records were listed, not judged"
-    ledger.add(finding("FORMAT_OLD", what))
-    nothing = RunFiles(root=files.root, sizes={}, findings=())
+    records = read_old_run(files, ledger, limits)
     return RunDirectory(
         root=files.root,
         name=path.name,
@@ -200,13 +157,14 @@ def _load_old(path: Path, files: RunFiles, ledger: Ledger, limits: Limits) -> Ru
         plan=None,
         before=None,
         after=None,
-        trainer_log=read_trainer_log(nothing, ledger, limits).frame,
-        latest_trainer_row=None,
-        rollouts=read_rollouts(nothing, ledger, limits),
+        trainer_log=records.trainer.frame,
+        latest_trainer_row=records.trainer.latest,
+        rollouts=records.rollouts,
         summary=None,
         checksums=None,
         plot_table=None,
         findings=ledger.findings(),
         omitted=ledger.omitted(),
         limits=limits,
+        old=records.run,
     )

@@ -27,6 +27,14 @@ from molforge_eval.records import (
 )
 from molforge_eval.records.artifacts import AdapterConfig, ArchiveListing, MetricsRow
 from molforge_eval.records.identity import AdapterHeader, PlotText
+from molforge_eval.records.old import (
+    OldEvaluation,
+    OldManifest,
+    OldRolloutLine,
+    OldSummary,
+    OldTrainerRow,
+    OldTrainerState,
+)
 from molforge_eval.shipped import schema_folder
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -44,14 +52,20 @@ def models() -> Mapping[str, type[BaseModel]]:
         "checksums": Checksums,
         "eval_plan": EvaluationPlan,
         "evaluation": Evaluation,
+        "evaluation_v0": OldEvaluation,
         "evidence": Evidence,
         "metrics_row": MetricsRow,
         "plot_data": PlotTable,
         "plot_text": PlotText,
         "rollout_line": RolloutLine,
+        "rollout_line_v0": OldRolloutLine,
         "run_manifest": RunManifest,
+        "run_manifest_v0": OldManifest,
         "run_summary": RunSummary,
+        "run_summary_v0": OldSummary,
         "trainer_row": TrainerRow,
+        "trainer_row_v0": OldTrainerRow,
+        "trainer_state": OldTrainerState,
         "validation_result": ValidationResult,
     }
 

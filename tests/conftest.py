@@ -60,3 +60,17 @@ def built_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def run_copy(built_run: Path, tmp_path: Path) -> Path:
     """A fresh copy of the built run; the test may change it."""
     return Path(shutil.copytree(built_run, tmp_path / "run"))
+
+
+@pytest.fixture(scope="session")
+def old_run(built_run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The built run in the layout of the public training script, format version 0; not to be changed."""
+    from old_layout import make_old_run
+
+    return make_old_run(built_run, tmp_path_factory.mktemp("old") / "run")
+
+
+@pytest.fixture
+def old_copy(old_run: Path, tmp_path: Path) -> Path:
+    """A fresh copy of the old run; the test may change it."""
+    return Path(shutil.copytree(old_run, tmp_path / "old"))

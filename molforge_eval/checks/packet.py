@@ -8,7 +8,8 @@ from molforge_eval import layout
 from molforge_eval.catalogue import finding, short
 from molforge_eval.findings import Finding
 from molforge_eval.ledger import Ledger
-from molforge_eval.run_directory import RunDirectory, read_json
+from molforge_eval.record_files import read_json
+from molforge_eval.run_directory import RunDirectory
 from molforge_eval.shape import shape_of
 
 

@@ -102,13 +102,19 @@ def test_absent_logs_are_empty_tables_with_all_their_columns(run_copy: Path) -> 
     assert isinstance(run.rollouts.schema["vetoes"], pl.List)
 
 
-def test_a_run_in_the_public_layout_is_listed_and_never_refused_for_its_age(tmp_path: Path) -> None:
+def test_a_run_in_the_public_layout_is_read_and_never_refused_for_its_age(tmp_path: Path) -> None:
     write(tmp_path, layout.MANIFEST, b'{"run_name": "old", "script": "train.py"}')
-    write(tmp_path, layout.ROLLOUTS, b'{"scenario_id": "level_0_easy", "reward": NaN}\n')
+    write(tmp_path, layout.ROLLOUTS, b'{"scenario_id": "level_0_easy", "action_type": "defer", "reward": 0.1}\n')
     run = load(tmp_path)
 
     assert run.format_version == 0
     assert [(finding.code, finding.severity) for finding in run.findings] == [("FORMAT_OLD", "info")]
+
+
+def test_a_run_that_says_that_it_is_of_version_0_is(tmp_path: Path) -> None:
+    write(tmp_path, layout.MANIFEST, b'{"run_name": "old", "format_version": 0}')
+
+    assert load(tmp_path).format_version == 0
 
 
 @pytest.mark.parametrize("left", [layout.PLAN, layout.AFTER, layout.ROLLOUTS, layout.SUMMARY])

@@ -1,0 +1,93 @@
+"""The rollout log of format version 0 as the table of this version, with nulls where it has no such field."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, get_args
+
+import orjson
+import polars as pl
+
+from molforge_eval import layout
+from molforge_eval.catalogue import finding
+from molforge_eval.json_lines import read_lines
+from molforge_eval.ledger import Ledger
+from molforge_eval.limits import Limits
+from molforge_eval.log_tables import ROLLOUT_SCHEMA, fits
+from molforge_eval.old_trainer_log import moment_text
+from molforge_eval.records.fields import Tool
+from molforge_eval.run_files import RunFiles
+
+_BATCH = 2_000
+_TOOLS = frozenset(get_args(Tool))
+_SCORES = ("final_score", "submission_score", "progress_score")
+_KINDS: Mapping[Any, Callable[[Any], bool]] = {
+    pl.Int64: lambda value: isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**63,
+    pl.Float64: lambda value: isinstance(value, int | float) and not isinstance(value, bool),
+    pl.String: lambda value: isinstance(value, str),
+    pl.Boolean: lambda value: isinstance(value, bool),
+}
+_OURS = frozenset({"line", "run_id", "timestamp", "tool", "scenario", "arguments", "vetoes", "chain", "chain_holds"})
+_COPIED = {column: _KINDS[kind] for column, kind in ROLLOUT_SCHEMA.items() if column not in _OURS}
+
+
+class OldRollouts(NamedTuple):
+    """The table, and how many lines are not in it."""
+
+    frame: pl.DataFrame
+    """Columns of `log_tables.ROLLOUT_SCHEMA`. Scores of a line that is not done are null: the script writes 0.0."""
+    left_out: int
+
+
+def read_old_rollouts(files: RunFiles, ledger: Ledger, limits: Limits) -> OldRollouts:
+    """Read the rollout log; an absent one is an empty table."""
+    path = layout.ROLLOUTS
+    schema = dict(ROLLOUT_SCHEMA)
+    batches = [pl.DataFrame(schema=schema)]
+    rows: list[dict[str, Any]] = []
+    left_out = 0
+    if path not in files:
+        return OldRollouts(batches[0], 0)
+    try:
+        with files.open(path) as handle:
+            for line in read_lines(handle, limits):
+                for fault in line.faults:
+                    ledger.add(finding(fault.code, fault.what, file=path, line=line.number, pointer=fault.pointer))
+                if line.value is None:
+                    left_out += any(fault.code not in ("LINE_BLANK", "LINE_RETURNED") for fault in line.faults)
+                elif fits(line.value, "rollout_line_v0", path, line.number, ledger):
+                    rows.append(_table_row(line.number, line.value))
+                else:
+                    left_out += 1
+                if len(rows) == _BATCH:
+                    batches.append(pl.from_dicts(rows, schema=schema))
+                    rows.clear()
+    except OSError as error:
+        left_out += 1
+        ledger.add(finding("FILE_UNREADABLE", f"the file cannot be read: {error.strerror or error}", file=path))
+    if rows:
+        batches.append(pl.from_dicts(rows, schema=schema))
+    return OldRollouts(pl.concat(batches, rechunk=True), left_out)
+
+
+def _table_row(number: int, line: Mapping[str, Any]) -> dict[str, Any]:
+    row = {column: line.get(column) for column in _COPIED}
+    for column, is_kind in _COPIED.items():
+        if not is_kind(row[column]):
+            row[column] = None
+    if not line.get("done"):
+        # Before the end there is no score; 0.0 is how the script spells that.
+        row |= {key: None for key in _SCORES if not row[key]}
+    action = line["action_type"]
+    return {
+        **row,
+        "line": number,
+        "timestamp": moment_text(line.get("timestamp")),
+        "tool": action if action in _TOOLS else None,
+        "arguments": _text_of(line.get("arguments")),
+        "scenario": _text_of(line.get("scenario")),
+    }
+
+
+def _text_of(value: Any) -> str | None:
+    return orjson.dumps(value).decode() if isinstance(value, dict) else None
