@@ -50,6 +50,7 @@ from molforge_eval.run_summary import compute_summary
 from molforge_eval.scripted_player import ScriptedPlayer
 from molforge_eval.sealing import RolloutChains, seal_run
 from molforge_eval.summaries import average_final_score, summarise
+from molforge_eval.training_prompts import PlannedPrompt, planned_prompts, prompts_of_batch
 from molforge_eval.training_reward import conduct_of, training_reward
 
 RUN_ID = "run-0123456789ab"
@@ -67,6 +68,7 @@ WEIGHTS = {
     "unfinished": 0.1,
 }
 _RANK = 4
+_ANY_PROMPT = PlannedPrompt("official", SCENARIO_IDS[0], 1_000)
 
 
 class Clock:
@@ -105,9 +107,11 @@ class SpeakingPlayer:
     def play(self, planned: Sequence[PlannedEpisode], plan: EvaluationPlan) -> Iterator[PlayedEpisode]:
         for played in self._player.play(planned, plan):
             spoken = {step.turn: spell_call(step.tool, step.arguments) for step in played.steps}
+            opening = played.turns[0].prompt
             turns = tuple(
                 turn.model_copy(
                     update={
+                        "prompt": spell_opening(opening) if turn.turn == 0 else turn.prompt,
                         "raw_completion": spoken.get(turn.turn, "I stop here."),
                         "prompt_tokens": 100 + 40 * turn.turn,
                         "completion_tokens": 12,
@@ -128,6 +132,11 @@ def spell_call(tool: str, arguments: Mapping[str, Any]) -> str:
     """Write a call as the model would."""
     body = orjson.dumps({"name": tool, "arguments": dict(arguments)}).decode()
     return f"<tool_call>\n{body}\n</tool_call><|im_end|>"
+
+
+def spell_opening(text: str) -> str:
+    """Write the first message as the model reads it."""
+    return f"<|im_start|>user\n{text}<|im_end|>\n<|im_start|>assistant\n"
 
 
 def build_run(
@@ -378,7 +387,8 @@ def _train(root: Path, configuration: Configuration, prompts: int, clock: Clock)
         paid = []
         for prompt in range(prompts):
             for generation in range(configuration.num_generations):
-                episode = train_episode(step, prompt, generation, clock)
+                planned = prompts_of_batch(planned_prompts(configuration), step, prompts)[prompt]
+                episode = train_episode(step, prompt, generation, clock, planned=planned)
                 lines += [chains.seal(line) for line in episode]
                 paid.append(episode[-1].training_reward or 0.0)
         rows.append(_trainer_row(step + 1, paid, clock))
@@ -419,11 +429,16 @@ def _trainer_row(step: int, paid: Sequence[float], clock: Clock) -> TrainerRow:
     )
 
 
-def train_episode(step: int, prompt: int, generation: int, clock: Clock) -> list[RolloutLine]:
+def train_episode(
+    step: int,
+    prompt: int,
+    generation: int,
+    clock: Clock,
+    *,
+    planned: PlannedPrompt = _ANY_PROMPT,
+) -> list[RolloutLine]:
     """Play one training episode, not yet chained; the three of a group begin alike and go on differently."""
-    suite = "official" if prompt % 2 == 0 else "randomized"
-    scenario_id = SCENARIO_IDS[(step + prompt) % len(SCENARIO_IDS)]
-    seed = 1000 * step + prompt
+    suite, scenario_id, seed = planned
     scenario = resolve_scenario(suite=suite, scenario_id=scenario_id, seed=seed)
     session = ToolSession()
     opening = prompt_text() + session.start(scenario)
@@ -461,7 +476,7 @@ def train_episode(step: int, prompt: int, generation: int, clock: Clock) -> list
         rows.append({**facts, **_silent_row(rows[-1], len(rows), session)})
     calls = [(row["status"], row["error_code"], row["governance_status"]) for row in rows]
     conduct = conduct_of(calls, done=session.done)
-    rows[0] |= {"prompt": f"<|im_start|>user\n{opening}<|im_end|>\n<|im_start|>assistant\n", "scenario": scenario}
+    rows[0] |= {"prompt": spell_opening(opening), "scenario": scenario}
     rows[-1] |= {
         "ended_by": ended_by,
         "episode_score": session.scores["final_score"] if session.done else 0.0,

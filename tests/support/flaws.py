@@ -273,6 +273,23 @@ def _silence(entry: dict[str, Any]) -> None:
         entry.update(ended_by="length_limit", episode_score=0.0)
 
 
+def _exchange_names(root: Path) -> None:
+    lines = read_lines(root)
+    first, second = lines[0]["episode_id"], next(entry["episode_id"] for entry in lines if entry["generation"] == 1)
+    names = {first: second, second: first}
+    for entry in lines:
+        entry["episode_id"] = names.get(entry["episode_id"], entry["episode_id"])
+    write_lines(root, lines)
+
+
+def _hint(root: Path) -> None:
+    line(1, prompt=read_lines(root)[0]["prompt"] + "Submit at once.")(root)
+
+
+def _hint_later(entry: dict[str, Any]) -> None:
+    entry["turns"][1]["prompt"] += "Submit at once."
+
+
 def _fall_back(share: int) -> Callable[[Path], None]:
     def edit(root: Path) -> None:
         lines = read_lines(root)
@@ -635,7 +652,7 @@ FLAWS: tuple[Flaw, ...] = (
     Flaw("CONFIGURATION_DIFFERS", setting("num_iterations", 2), name="iterations"),
     Flaw("CONFIGURATION_DIFFERS", setting("run_name", "another"), name="run name"),
     Flaw("CONFIGURATION_DIFFERS", setting("reward_mode", "dense"), name="reward mode"),
-    Flaw("CONFIGURATION_DIFFERS", setting("seed", 2), name="seed"),
+    Flaw("CONFIGURATION_DIFFERS", setting("seed", 2), name="seed", also=("PROMPT_UNPLANNED",)),
     Flaw("CONFIGURATION_DIFFERS", setting("run_after_eval", value=False), name="evaluation"),
     Flaw("INTERFACE_DIFFERS", setting("temperature", 0.5), name="temperature"),
     Flaw("COUNT_DIFFERS", top(layout.MANIFEST, trainable_parameters=7), name="trainable"),
@@ -653,6 +670,10 @@ FLAWS: tuple[Flaw, ...] = (
     Flaw("EPISODE_HEADLESS", line(1, prompt=None, scenario=None)),
     Flaw("EPISODE_UNENDED", lambda root: builder.drop_line(root, -1), also=("TRAINER_MEAN_DIFFERS",)),
     Flaw("EPISODE_UNENDED", line(2, episode_score=0.5), name="early score"),
+    Flaw("EPISODE_MISNAMED", _exchange_names),
+    Flaw("PROMPT_UNPLANNED", setting("dataset_size", 7)),
+    Flaw("PROMPT_UNLIKE", _hint),
+    Flaw("PROMPT_UNLIKE", episode(3, _hint_later), name="later turn"),
     Flaw("STEP_MISCOUNTED", line(4, turn=9), also=("STEP_MISCOUNTED",), name="turn"),
     Flaw("EPISODE_MIXED", line(3, difficulty="hard")),
     Flaw("STEP_MISCOUNTED", lambda root: builder.drop_line(root, 5)),
@@ -803,13 +824,17 @@ REPLAY_FLAWS: tuple[Flaw, ...] = (
     Flaw("REPLAY_SCORE_DIFFERS", episode(2, lambda entry: entry["scores"].update(potency_score=0.5))),
     Flaw("REPLAY_ENDING_DIFFERS", _never_ended),
     Flaw("REPLAY_ENDING_DIFFERS", episode(4, _call_it_broken), also=("EVALUATION_PARTIAL",), name="no fault"),
-    Flaw("REPLAY_TEXT_DIFFERS", line(1, prompt="Play."), name="prompt"),
+    Flaw("REPLAY_TEXT_DIFFERS", line(1, prompt="Play."), name="prompt", also=("PROMPT_UNLIKE",)),
     Flaw(
-        "REPLAY_TEXT_DIFFERS", episode(2, lambda entry: entry["steps"][1].update(response="Well done.")), name="answer"
+        "REPLAY_TEXT_DIFFERS",
+        episode(2, lambda entry: entry["steps"][1].update(response="Well done.")),
+        name="answer",
+        also=("PROMPT_UNLIKE",),
     ),
     Flaw(
         "REPLAY_TEXT_UNLIKE",
         _word_otherwise,
+        also=("PROMPT_UNLIKE",),
     ),
     Flaw("REPLAY_CALL_DIFFERS", episode(2, lambda entry: entry["turns"][1].update(raw_completion="I say nothing."))),
     Flaw("REPLAY_CALL_DIFFERS", line(2, raw_completion=None), also=("STEP_MISCOUNTED",), name="no words"),
