@@ -6,35 +6,37 @@ import math
 from collections.abc import Generator, Iterator, Mapping
 from typing import Any, BinaryIO
 
-import numpy as np
-from numpy.typing import NDArray
-
 from molforge_eval import layout
 from molforge_eval.catalogue import finding, seen, short
+from molforge_eval.checks.factors import (
+    Factor,
+    factor_of,
+    is_beside,
+    is_targeted,
+    is_whole_name,
+    ranks_of,
+    target_names,
+)
+from molforge_eval.checks.tensors import Values, read_header, scan_values
 from molforge_eval.findings import Finding
 from molforge_eval.ledger import Ledger
 from molforge_eval.record_files import read_json
 from molforge_eval.run_directory import RunDirectory
 from molforge_eval.sealing import checksum_of
 from molforge_eval.shape import shape_of
-from molforge_eval.strict_json import read_value
 
-_POINTER = b"version https://git-lfs.github.com/spec/"
-_PICKLE_MARKS = (b"PK\x03\x04", b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")
-"""How a pickle begins, by itself or in the zip that torch puts it in."""
-_WIDTHS = {"F64": 8, "F32": 4, "F16": 2, "BF16": 2}
-_CHUNK = 2**22
+Config = Mapping[str, Any]
 
 
 def check(run: RunDirectory) -> Iterator[Finding]:
     """Look at the settings and the weights of the adapter, and at what the manifest says of them."""
-    rank = yield from _check_config(run)
-    yield from _check_weights(run, rank)
+    config = yield from _check_config(run)
+    yield from _check_weights(run, config)
     yield from _check_manifest(run)
 
 
-def _check_config(run: RunDirectory) -> Generator[Finding, None, int | None]:
-    """Check the settings; give the rank, or `None` when it is not known."""
+def _check_config(run: RunDirectory) -> Generator[Finding, None, Config | None]:
+    """Check the settings; give them, or `None` when they are not known."""
     path = layout.ADAPTER_CONFIG
     if path not in run.files:
         return None
@@ -43,154 +45,162 @@ def _check_config(run: RunDirectory) -> Generator[Finding, None, int | None]:
     yield from ledger.findings()
     if not parsed.usable:
         return None
-    value = parsed.value
+    value: Config = parsed.value
     shape = shape_of("adapter_config")
     if not shape.fits(value):
         for misfit in shape.explain(value):
             yield finding("SCHEMA_UNMET", misfit.what, file=path, pointer=misfit.pointer)
         return None
-    # Ranks may be set apart for some modules; then there is no one rank to hold the tensors to.
-    return None if value.get("rank_pattern") else int(value["r"])
+    if not value["target_modules"] and not value.get("target_parameters"):
+        what = f"value {seen(value['target_modules'])} names no module"
+        yield finding("SCHEMA_UNMET", what, file=path, pointer="/target_modules")
+        return None
+    if value.get("lora_alpha") == 0 and not value.get("alpha_pattern"):
+        what = "lora_alpha is 0, so every product of factors is multiplied by 0: the adapter changes nothing"
+        yield finding("ADAPTER_ZERO", what, file=path, pointer="/lora_alpha")
+    yield from _check_base(run, value)
+    return value
 
 
-def _check_weights(run: RunDirectory, rank: int | None) -> Iterator[Finding]:
+def _check_base(run: RunDirectory, config: Config) -> Iterator[Finding]:
+    """The adapter belongs on the model that the manifest names."""
+    stated = config["base_model_name_or_path"]
+    if run.manifest is None or stated is None:
+        return
+    trained = run.manifest.configuration.base_model
+    if _bare(stated) != _bare(trained):
+        what = f"the adapter was made for {seen(stated)}, the run trained {seen(trained)}"
+        yield finding("ADAPTER_BASE_DIFFERS", what, file=layout.ADAPTER_CONFIG, pointer="/base_model_name_or_path")
+
+
+def _bare(model: str) -> str:
+    """Spell a model without its owner, its folder and the marks of a quantised copy."""
+    name = model.replace("\\", "/").rstrip("/").rpartition("/")[2].lower()
+    for mark in ("-unsloth", "-bnb", "-4bit", "-8bit"):
+        name = name.replace(mark, "")
+    return name
+
+
+def _check_weights(run: RunDirectory, config: Config | None) -> Iterator[Finding]:
     path = layout.ADAPTER_WEIGHTS
     if path not in run.files:
         is_named = run.manifest is not None and run.manifest.output_adapter is not None
-        if is_named or layout.ADAPTER_CONFIG in run.files:
+        shards = sorted(name for name in run.files.sizes if _is_shard(name))
+        if shards:
+            what = f"the weights stand in {len(shards)} shards, the first is {shards[0]}; one file is read"
+            yield finding("WEIGHTS_MISSING", what, file=path)
+        elif is_named or layout.ADAPTER_CONFIG in run.files:
             what = "the manifest names an adapter and there are no weights" if is_named else "there are no weights"
             yield finding("WEIGHTS_MISSING", what, file=path)
         return
     try:
         with run.files.open(path) as handle:
-            yield from _check_tensors(handle, run, rank)
+            header = read_header(handle, run.files.sizes[path], run.limits)
+            yield from header.findings
+            if header.tensors is not None:
+                yield from _check_tensors(handle, header.start, header.tensors, config or {})
+                yield from _check_count(run, header.tensors)
     except OSError as error:
         yield finding("FILE_UNREADABLE", f"the file cannot be read: {error.strerror or error}", file=path)
 
 
-def _check_tensors(handle: BinaryIO, run: RunDirectory, rank: int | None) -> Iterator[Finding]:
+def _is_shard(path: str) -> bool:
+    return path.startswith(f"{layout.ADAPTER_FOLDER}/") and path.endswith(".safetensors") and "-of-" in path
+
+
+def _check_tensors(handle: BinaryIO, start: int, tensors: Mapping[str, Any], config: Config) -> Iterator[Finding]:
     path = layout.ADAPTER_WEIGHTS
-    size = run.files.sizes[path]
-    start = handle.read(8)
-    if (start + handle.read(len(_POINTER))).startswith(_POINTER):
-        what = "the file is a Git LFS pointer in place of the weights"
-        yield finding("WEIGHTS_POINTER", what, file=path)
-        return
-    length = int.from_bytes(start, "little")
-    if len(start) < 8 or length > min(run.limits.tensor_header_bytes, size - 8):
-        # Only where no header can be: a header of 1,152 bytes begins like a pickle.
-        if start.startswith(_PICKLE_MARKS):
-            what = "the weights are a pickle under another name; it was not opened"
-            yield finding("WEIGHTS_PICKLED", what, file=path)
-            return
-        what = f"no safetensors file: its header would have {length} bytes, the file has {size}"
-        yield finding("WEIGHTS_UNREADABLE", what, file=path)
-        return
-    handle.seek(8)
-    header = read_value(handle.read(length).rstrip(b" "), run.limits)
-    for fault in header.faults:
-        yield finding(fault.code, fault.what, file=path, pointer=fault.pointer)
-    if not isinstance(header.value, dict):
-        yield finding("WEIGHTS_UNREADABLE", "no safetensors file: its header is no object", file=path)
-        return
-    tensors = {name: entry for name, entry in header.value.items() if name != "__metadata__"}
-    faults = list(_check_header(tensors, size - 8 - length))
-    yield from faults
-    if not faults:
-        yield from _check_values(handle, 8 + length, tensors, rank)
-        yield from _check_count(run, tensors)
-
-
-def _check_header(tensors: Mapping[str, Any], room: int) -> Iterator[Finding]:
-    path = layout.ADAPTER_WEIGHTS
-    shapes = {
-        name: {key: value for key, value in entry.items() if key != "data_offsets"}
-        if isinstance(entry, dict)
-        else entry
-        for name, entry in tensors.items()
-    }
-    shape = shape_of("adapter_header")
-    if not shape.fits({"tensors": shapes}):
-        for misfit in shape.explain({"tensors": shapes}):
-            yield finding("SCHEMA_UNMET", misfit.what, file=path, pointer=misfit.pointer)
-        return
-    place = 0
-    for name, entry in sorted(tensors.items(), key=lambda item: str(item[1].get("data_offsets"))):
-        offsets = entry.get("data_offsets")
-        if not (isinstance(offsets, list) and len(offsets) == 2 and all(isinstance(item, int) for item in offsets)):
-            yield finding("WEIGHTS_UNREADABLE", f"tensor {seen(name)} has no place in the file", file=path)
-            return
-        bytes_wanted = math.prod(entry["shape"]) * _WIDTHS[entry["dtype"]]
-        if not 0 <= offsets[0] <= offsets[1] <= room or offsets[1] - offsets[0] != bytes_wanted:
-            what = f"tensor {seen(name)} stands at {offsets}, its shape {entry['shape']} needs {bytes_wanted} bytes"
-            yield finding("WEIGHTS_UNREADABLE", what, file=path)
-            return
-        place += bytes_wanted
-    if place != room:
-        what = f"the tensors take {place} bytes, the file holds {room}"
-        yield finding("WEIGHTS_UNREADABLE", what, file=path)
-
-
-def _check_values(handle: BinaryIO, start: int, tensors: Mapping[str, Any], rank: int | None) -> Iterator[Finding]:
-    path = layout.ADAPTER_WEIGHTS
-    second_factors = moved = 0
-    for name, entry in sorted(tensors.items()):
-        broken, has_weight = _scan_values(handle, start + entry["data_offsets"][0], entry)
-        if broken:
-            what = f"{broken} values of tensor {seen(name)} are not finite"
-            yield finding("WEIGHTS_NOT_FINITE", what, file=path, pointer=name)
-        if ".lora_B" in name or ".lora_embedding_B" in name:
-            second_factors += 1
-            moved += has_weight
-        own = _rank_of(name, entry["shape"])
-        if rank is not None and own is not None and own != rank:
-            what = f"tensor {seen(name)} has rank {own}, adapter_config.json says r {rank}"
-            yield finding("ADAPTER_RANK_DIFFERS", what, file=path, pointer=name)
     if not tensors:
         yield finding("ADAPTER_EMPTY", "the file holds no tensor", file=path)
-    elif second_factors and not moved:
-        yield finding(
-            "ADAPTER_ZERO", f"all {second_factors} second factors are zero: the adapter changes nothing", file=path
-        )
+        return
+    found: dict[str, Values] = {}
+    factors: dict[str, Factor] = {}
+    for name, entry in sorted(tensors.items()):
+        found[name] = scan_values(handle, start, entry)
+        if found[name].broken:
+            what = f"{found[name].broken} values of tensor {seen(name)} are not finite"
+            yield finding("WEIGHTS_NOT_FINITE", what, file=path, pointer=name)
+        factor = factor_of(name, entry["shape"])
+        if factor is not None:
+            factors[name] = factor
+    yield from _check_keys(factors, config)
+    yield from _check_ranks(factors, config)
+    yield from _check_effect(found, factors)
 
 
-def _rank_of(name: str, shape: list[int]) -> int | None:
-    if len(shape) != 2:
-        return None
-    if ".lora_A" in name:
-        return shape[0]
-    return shape[1] if ".lora_B" in name else None
+def _check_keys(factors: Mapping[str, Factor], config: Config) -> Iterator[Finding]:
+    """Every module has both factors, and is one of those that the settings name."""
+    path = layout.ADAPTER_WEIGHTS
+    if not factors:
+        what = "no tensor is a factor of an adapter: the loader would find none of its keys, and only warn"
+        yield finding("ADAPTER_KEYS_DIFFER", what, file=path)
+        return
+    sides: dict[str, set[str]] = {}
+    for factor in factors.values():
+        sides.setdefault(factor.module, set()).add(factor.side)
+    targets = target_names(config)
+    halves = sorted(module for module, own in sides.items() if len(own) == 1)
+    foreign = [] if targets is None else sorted(module for module in sides if not is_targeted(module, targets))
+    absent = sorted(target for target in targets or () if is_whole_name(target) and not _is_present(target, sides))
+    for modules, words in (
+        (halves, "has one factor of two"),
+        (foreign, "is none of target_modules"),
+        (absent, "is one of target_modules and has no factors"),
+    ):
+        if modules:
+            what = f"module {seen(modules[0])} {words}; {len(modules)} of {len(sides)} modules do not match"
+            yield finding("ADAPTER_KEYS_DIFFER", what, file=path, pointer=modules[0])
 
 
-def _scan_values(handle: BinaryIO, place: int, entry: Mapping[str, Any]) -> tuple[int, bool]:
-    """Count values that are not finite, and tell whether any is not zero; a piece at a time."""
-    left = entry["data_offsets"][1] - entry["data_offsets"][0]
-    handle.seek(place)
-    broken, has_weight = 0, False
-    while left > 0:
-        data = handle.read(min(left, _CHUNK))
-        if not data:
-            break
-        left -= len(data)
-        values = _values(data, entry["dtype"])
-        broken += int(values.size - np.count_nonzero(np.isfinite(values)))
-        has_weight = has_weight or bool(np.any(values != 0))
-    return broken, has_weight
+def _is_present(target: str, sides: Mapping[str, set[str]]) -> bool:
+    return target in sides or any(module.endswith(f".{target}") for module in sides)
 
 
-def _values(data: bytes, kind: str) -> NDArray[Any]:
-    if kind == "BF16":
-        # The upper half of a 32-bit float.
-        return (np.frombuffer(data, "<u2").astype("<u4") << 16).view("<f4")
-    return np.frombuffer(data, {"F64": "<f8", "F32": "<f4", "F16": "<f2"}[kind])
+def _check_ranks(factors: Mapping[str, Factor], config: Config) -> Iterator[Finding]:
+    path = layout.ADAPTER_WEIGHTS
+    ranks = ranks_of(config) if config else None
+    first: dict[str, int] = {}
+    for name, factor in factors.items():
+        if factor.rank is None:
+            continue
+        if ranks is not None and factor.rank not in ranks:
+            allowed = " or ".join(str(rank) for rank in sorted(ranks))
+            what = f"tensor {seen(name)} has rank {factor.rank}, adapter_config.json says r {allowed}"
+            yield finding("ADAPTER_RANK_DIFFERS", what, file=path, pointer=name)
+        elif first.setdefault(factor.module, factor.rank) != factor.rank:
+            what = f"tensor {seen(name)} has rank {factor.rank}, the other factor has {first[factor.module]}"
+            yield finding("ADAPTER_RANK_DIFFERS", what, file=path, pointer=name)
+
+
+def _check_effect(found: Mapping[str, Values], factors: Mapping[str, Factor]) -> Iterator[Finding]:
+    """A module moves only where both of its factors have a weight; what stands beside the factors counts too."""
+    others = [name for name in found if name not in factors]
+    is_other = any(found[name].has_weight for name in others if is_beside(name) or ".lora_" not in name)
+    if not factors or is_other:
+        return
+    moved: dict[str, set[str]] = {}
+    for name, factor in factors.items():
+        if found[name].has_weight:
+            moved.setdefault(factor.module, set()).add(factor.side)
+    if any(len(own) == 2 for own in moved.values()):
+        return
+    modules = {factor.module for factor in factors.values()}
+    what = f"one factor of each of the {len(modules)} modules is zero: the adapter changes nothing"
+    yield finding("ADAPTER_ZERO", what, file=layout.ADAPTER_WEIGHTS)
 
 
 def _check_count(run: RunDirectory, tensors: Mapping[str, Any]) -> Iterator[Finding]:
     adapter = None if run.manifest is None else run.manifest.output_adapter
     count = sum(math.prod(entry["shape"]) for entry in tensors.values())
+    own = sum(math.prod(entry["shape"]) for name, entry in tensors.items() if ".lora_" in name)
+    trainable = None if run.manifest is None else run.manifest.trainable_parameters
     if adapter is not None and adapter.parameters != count:
         what = f"the weights hold {count} parameters, the manifest says {adapter.parameters}"
         yield finding("ADAPTER_COUNT_DIFFERS", what, file=layout.ADAPTER_WEIGHTS)
+    elif trainable and not own <= trainable <= count:
+        # Embeddings can be saved beside the factors and not have been trained.
+        what = f"{trainable} parameters were trainable, the weights hold {own} in factors and {count - own} beside them"
+        yield finding("COUNT_DIFFERS", what, file=layout.MANIFEST, pointer="/trainable_parameters")
 
 
 def _check_manifest(run: RunDirectory) -> Iterator[Finding]:

@@ -56,10 +56,6 @@ def _check_settings(run: RunDirectory, manifest: RunManifest) -> Iterator[Findin
     modes = run.rollouts["reward_mode"].unique().to_list()
     for mode in sorted(mode for mode in modes if mode != settings.reward_mode):
         yield _unlike("reward_mode", settings.reward_mode, f"rollout lines have {seen(mode)}")
-    output = manifest.output_adapter
-    if output is not None and manifest.trainable_parameters not in (None, 0, output.parameters):
-        what = f"{manifest.trainable_parameters} parameters were trainable, the adapter has {output.parameters}"
-        yield finding("COUNT_DIFFERS", what, file=layout.MANIFEST, pointer="/trainable_parameters")
 
 
 def _check_plan(settings: Configuration, plan: EvaluationPlan) -> Iterator[Finding]:

@@ -56,7 +56,8 @@ class AdapterConfig(BaseModel):
 
     peft_type: Literal["LORA"]
     r: Annotated[int, Field(ge=1)]
-    target_modules: Annotated[list[str], Field(min_length=1)] | str
+    target_modules: list[str] | str | None
+    """`None` or empty where parameters are adapted that belong to no module of their own."""
     base_model_name_or_path: str | None
 
 

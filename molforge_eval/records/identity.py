@@ -88,7 +88,10 @@ class PlotText(FrozenModel):
 class TensorHeader(FrozenModel):
     """Name, type and shape of one tensor."""
 
-    dtype: Literal["F64", "F32", "F16", "BF16"]
+    dtype: Literal[
+        "F64", "F32", "F16", "BF16", "F8_E4M3", "F8_E5M2",
+        "I64", "U64", "I32", "U32", "I16", "U16", "I8", "U8", "BOOL",
+    ]  # fmt: skip
     shape: Annotated[tuple[Count, ...], Field(max_length=8)]
 
 

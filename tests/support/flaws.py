@@ -737,6 +737,9 @@ FLAWS: tuple[Flaw, ...] = (
     Flaw("ADAPTER_ZERO", tensors(lambda values: {name: value * ("lora_A" in name) for name, value in values.items()})),
     Flaw("ADAPTER_EMPTY", tensors(dict.clear), also=("ADAPTER_COUNT_DIFFERS",)),
     Flaw("ADAPTER_RANK_DIFFERS", top(layout.ADAPTER_CONFIG, r=16)),
+    Flaw("ADAPTER_ZERO", top(layout.ADAPTER_CONFIG, lora_alpha=0), name="scale"),
+    Flaw("ADAPTER_KEYS_DIFFER", top(layout.ADAPTER_CONFIG, target_modules=["k_proj"])),
+    Flaw("ADAPTER_BASE_DIFFERS", top(layout.ADAPTER_CONFIG, base_model_name_or_path="Qwen/Qwen3-4B")),
     Flaw("ADAPTER_COUNT_DIFFERS", _miscount_adapter),
     Flaw("ADAPTER_DIFFERS", lambda root: rename_adapter(root, "0" * 64)),
     Flaw(
