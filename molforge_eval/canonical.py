@@ -64,8 +64,9 @@ def chain_of(previous: str, line: Mapping[str, JsonValue]) -> str:
         previous: Chain value of the episode's previous line; for a first line, `chain_start`.
         line: The line as JSON values; a `chain` key in it is left out.
     """
-    body = {key: value for key, value in line.items() if key != "chain"}
-    return digest([previous, body])
+    body = dict(line)
+    body.pop("chain", None)
+    return sha256_hex(orjson.dumps([previous, body], option=orjson.OPT_SORT_KEYS))
 
 
 def chain_start(run_id: str, episode_id: str) -> str:

@@ -1,19 +1,23 @@
 """A log of one JSON object a line, read so that one bad line costs one line.
 
 Each line comes with its number and its faults; nothing is skipped without a word, and no line is held longer than it
-takes to use it.
+takes to use it. Lines that our own writers spelled are read many at a time; as soon as one among them is odd, each of
+them is read alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import accumulate
 from typing import Any, BinaryIO, NamedTuple
 
 from molforge_eval.catalogue import seen
 from molforge_eval.limits import Limits
-from molforge_eval.strict_json import BYTE_ORDER_MARK, Fault, read_value
+from molforge_eval.strict_json import BYTE_ORDER_MARK, Fault, read_plain_objects, read_value
 
 _CHUNK = 2**20
+_LINES = 256
+"""Lines of a batch: few enough that what is made of them stays in the processor's cache."""
 
 
 class Line(NamedTuple):
@@ -22,6 +26,17 @@ class Line(NamedTuple):
     number: int
     value: dict[str, Any] | None
     faults: tuple[Fault, ...]
+
+
+class Batch(NamedTuple):
+    """Some neighbouring lines: those that hold an object, as columns of one length, and the faults of all."""
+
+    numbers: Sequence[int]
+    starts: Sequence[int]
+    """Byte of the file at which each line begins."""
+    values: list[dict[str, Any]]
+    faults: tuple[tuple[int, Fault], ...]
+    """Line and fault, in file order."""
 
 
 def read_lines(handle: BinaryIO, limits: Limits) -> Iterator[Line]:
@@ -36,36 +51,109 @@ def read_lines(handle: BinaryIO, limits: Limits) -> Iterator[Line]:
     Yields:
         A `Line` for every line of the file that is not blank, and for the first blank one.
     """
-    number = good = 0
-    blank_named = return_named = False
-    while raw := handle.readline(limits.line_bytes + 1):
-        number += 1
-        complete = raw.endswith(b"\n")
-        if not complete and len(raw) > limits.line_bytes:
-            size, complete = _skip_line(handle, len(raw))
-            what = f"the line has {size} bytes, the limit is {limits.line_bytes}"
-            yield Line(number, None, (Fault("LINE_TOO_LONG", what),))
-            continue
-        text = raw.rstrip(b"\n")
+    for batch in read_batches(handle, limits):
+        faults: dict[int, tuple[Fault, ...]] = {}
+        for number, fault in batch.faults:
+            faults[number] = (*faults.get(number, ()), fault)
+        values = dict(zip(batch.numbers, batch.values, strict=True))
+        for number in sorted({**values, **faults}):
+            yield Line(number, values.get(number), faults.get(number, ()))
+
+
+def read_batches(handle: BinaryIO, limits: Limits) -> Iterator[Batch]:
+    """Read a log many lines at a time; what is read and what is named is the same as line by line.
+
+    Args:
+        handle: An open binary file, at its beginning.
+        limits: Bounds on one line.
+    """
+    reader = _Reader(limits)
+    while block := handle.read(_CHUNK):
+        # A block ends with a line, unless the file or a line beyond the limit ends it.
+        block += handle.readline(limits.line_bytes + 1)
+        texts = block.split(b"\n")
+        tail = texts.pop()
+        for place in range(0, len(texts), _LINES):
+            yield reader.read(texts[place : place + _LINES])
+        if tail:
+            yield reader.read_tail(tail, handle)
+
+
+class _Reader:
+    """Where in a log the reading stands, and what was named already."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._number = self._good = self._start = 0
+        self._blank_named = self._return_named = False
+
+    def read(self, texts: list[bytes]) -> Batch:
+        """Read whole lines, given without their newlines."""
+        values = read_plain_objects(texts, self._limits)
+        if values is None:
+            return _joined([self._read_alone(text) for text in texts])
+        numbers = range(self._number + 1, self._number + 1 + len(texts))
+        # Every line but the last has a newline between itself and the next.
+        *starts, end = accumulate((len(text) + 1 for text in texts), initial=self._start)
+        self._number += len(texts)
+        self._good += len(texts)
+        self._start = end
+        return Batch(numbers, starts, values, ())
+
+    def read_tail(self, text: bytes, handle: BinaryIO) -> Batch:
+        """Read what stands after the last newline of a block: the end of the file, or of what a line may have."""
+        if len(text) > self._limits.line_bytes:
+            size, _ = _skip_line(handle, len(text))
+            return self._too_long(size)
+        batch = self._read_alone(text, is_cut=True)
+        self._start -= 1
+        return batch
+
+    def _too_long(self, size: int) -> Batch:
+        self._number += 1
+        self._start += size
+        what = f"the line has {size} bytes, the limit is {self._limits.line_bytes}"
+        return Batch((), (), [], ((self._number, Fault("LINE_TOO_LONG", what)),))
+
+    def _read_alone(self, text: bytes, *, is_cut: bool = False) -> Batch:
+        if len(text) > self._limits.line_bytes:
+            return self._too_long(len(text) + 1)
+        self._number += 1
+        number, start = self._number, self._start
+        self._start += len(text) + 1
         notes: tuple[Fault, ...] = ()
         if text.endswith(b"\r"):
             text = text.rstrip(b"\r")
-            if not return_named:
-                return_named = True
+            if not self._return_named:
+                self._return_named = True
                 notes = (Fault("LINE_RETURNED", "the line ends in carriage return and newline"),)
         if not text.strip() or text == BYTE_ORDER_MARK:
-            if not blank_named:
-                blank_named = True
+            if not self._blank_named:
+                self._blank_named = True
                 notes = (*notes, Fault("LINE_BLANK", "the line is blank"))
-            if notes:
-                yield Line(number, None, notes)
-            continue
-        line = _read_line(number, text, notes, limits)
-        if line.value is None and not complete:
-            cut = Fault("LINE_CUT", f"the log was cut at line {number}, {good} good rows stand before it")
+            return _batch_of(start, Line(number, None, notes))
+        line = _read_line(number, text, notes, self._limits)
+        if line.value is None and is_cut:
+            cut = Fault("LINE_CUT", f"the log was cut at line {number}, {self._good} good rows stand before it")
             line = Line(number, None, (*notes, cut))
-        good += line.value is not None
-        yield line
+        self._good += line.value is not None
+        return _batch_of(start, line)
+
+
+def _batch_of(start: int, line: Line) -> Batch:
+    faults = tuple((line.number, fault) for fault in line.faults)
+    if line.value is None:
+        return Batch((), (), [], faults)
+    return Batch((line.number,), (start,), [line.value], faults)
+
+
+def _joined(batches: Sequence[Batch]) -> Batch:
+    return Batch(
+        [number for batch in batches for number in batch.numbers],
+        [start for batch in batches for start in batch.starts],
+        [value for batch in batches for value in batch.values],
+        tuple(fault for batch in batches for fault in batch.faults),
+    )
 
 
 def _read_line(number: int, text: bytes, notes: tuple[Fault, ...], limits: Limits) -> Line:

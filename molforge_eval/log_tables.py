@@ -6,7 +6,7 @@ does not is named and left out. Nested values stand as their JSON text, so that 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import orjson
@@ -15,60 +15,12 @@ import polars as pl
 from molforge_eval import layout
 from molforge_eval.canonical import chain_of, chain_start
 from molforge_eval.catalogue import finding
-from molforge_eval.json_lines import read_lines
+from molforge_eval.json_lines import Batch, read_batches
 from molforge_eval.ledger import Ledger
 from molforge_eval.limits import Limits
+from molforge_eval.rollout_table import GrowingTable
 from molforge_eval.run_files import RunFiles
 from molforge_eval.shape import shape_of
-
-_BATCH = 2_000
-
-ROLLOUT_SCHEMA: Mapping[str, Any] = {
-    "line": pl.Int64,
-    "run_id": pl.String,
-    "episode_id": pl.String,
-    "timestamp": pl.String,
-    "trainer_step": pl.Int64,
-    "generation": pl.Int64,
-    "turn": pl.Int64,
-    "seed": pl.Int64,
-    "scenario_id": pl.String,
-    "difficulty": pl.String,
-    "scenario": pl.String,
-    "reward_mode": pl.String,
-    "step_index": pl.Int64,
-    "tool": pl.String,
-    "action_type": pl.String,
-    "acting_role": pl.String,
-    "slot": pl.String,
-    "fragment": pl.String,
-    "tool_name": pl.String,
-    "arguments": pl.String,
-    "rationale": pl.String,
-    "reward": pl.Float64,
-    "transition_reward": pl.Float64,
-    "done": pl.Boolean,
-    "governance_status": pl.String,
-    "vetoes": pl.List(pl.String),
-    "error_code": pl.String,
-    "remaining_budget": pl.Int64,
-    "molecule": pl.String,
-    "observation_sha256": pl.String,
-    "final_score": pl.Float64,
-    "submission_score": pl.Float64,
-    "progress_score": pl.Float64,
-    "summary": pl.String,
-    "prompt": pl.String,
-    "raw_completion": pl.String,
-    "source": pl.String,
-    "status": pl.String,
-    "ended_by": pl.String,
-    "episode_score": pl.Float64,
-    "training_reward": pl.Float64,
-    "chain": pl.String,
-    "chain_holds": pl.Boolean,
-}
-"""`scenario` and `arguments` are JSON texts; `chain_holds` tells whether the line is chained to the one before it."""
 
 TRAINER_HEAD: Mapping[str, Any] = {
     "line": pl.Int64,
@@ -85,24 +37,24 @@ TRAINER_HEAD: Mapping[str, Any] = {
 def read_rollouts(files: RunFiles, ledger: Ledger, limits: Limits) -> pl.DataFrame:
     """Read the rollout log; an absent one is an empty table."""
     last: dict[str, str] = {}
-    batches: list[pl.DataFrame] = [pl.DataFrame(schema=dict(ROLLOUT_SCHEMA))]
-    rows: list[dict[str, Any]] = []
-    for number, row in gated_lines(files, layout.ROLLOUTS, ledger, limits):
-        holds = _holds_chain(row, last)
-        if not fits(row, "rollout_line", layout.ROLLOUTS, number, ledger):
+    growing = GrowingTable()
+    gate = shape_of("rollout_line")
+    for batch in _gated_batches(files, layout.ROLLOUTS, ledger, limits):
+        rows = batch.values
+        if not rows:
             continue
-        scenario = row["scenario"]
-        row["scenario"] = None if scenario is None else orjson.dumps(scenario).decode()
-        row["arguments"] = orjson.dumps(row["arguments"]).decode()
-        row["line"] = number
-        row["chain_holds"] = holds
-        rows.append(row)
-        if len(rows) == _BATCH:
-            batches.append(pl.from_dicts(rows, schema=dict(ROLLOUT_SCHEMA)))
-            rows.clear()
-    if rows:
-        batches.append(pl.from_dicts(rows, schema=dict(ROLLOUT_SCHEMA)))
-    return pl.concat(batches, rechunk=True)
+        if all(map(gate.fits, rows)):
+            growing.add(batch.numbers, batch.starts, rows, _links(rows, last))
+            continue
+        holds = [_holds_chain(row, last) for row in rows]
+        kept = [
+            (number, start, row, held)
+            for number, start, row, held in zip(batch.numbers, batch.starts, rows, holds, strict=True)
+            if fits(row, "rollout_line", layout.ROLLOUTS, number, ledger)
+        ]
+        if kept:
+            growing.add(*zip(*kept, strict=True))
+    return growing.table()
 
 
 class TrainerTable(NamedTuple):
@@ -161,15 +113,19 @@ def trainer_frame(rows: Sequence[Mapping[str, Any]], ledger: Ledger, path: str) 
 
 def gated_lines(files: RunFiles, path: str, ledger: Ledger, limits: Limits) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield number and object of the lines of a log that hold one; what is wrong with any line goes to the ledger."""
+    for batch in _gated_batches(files, path, ledger, limits):
+        yield from zip(batch.numbers, batch.values, strict=True)
+
+
+def _gated_batches(files: RunFiles, path: str, ledger: Ledger, limits: Limits) -> Iterator[Batch]:
     if path not in files:
         return
     try:
         with files.open(path) as handle:
-            for line in read_lines(handle, limits):
-                for fault in line.faults:
-                    ledger.add(finding(fault.code, fault.what, file=path, line=line.number, pointer=fault.pointer))
-                if line.value is not None:
-                    yield line.number, line.value
+            for batch in read_batches(handle, limits):
+                for number, fault in batch.faults:
+                    ledger.add(finding(fault.code, fault.what, file=path, line=number, pointer=fault.pointer))
+                yield batch
     except OSError as error:
         ledger.add(finding("FILE_UNREADABLE", f"the file cannot be read: {error.strerror or error}", file=path))
 
@@ -182,6 +138,17 @@ def fits(value: Any, shape: str, path: str, line: int | None, ledger: Ledger) ->
     for misfit in gate.explain(value):
         ledger.add(finding("SCHEMA_UNMET", misfit.what, file=path, line=line, pointer=misfit.pointer))
     return False
+
+
+def _links(rows: Iterable[Mapping[str, Any]], last: dict[str, str]) -> list[bool]:
+    """Tell of each row that fits its schema whether it is chained to the one before it."""
+    holds = []
+    for row in rows:
+        episode_id, chain = row["episode_id"], row["chain"]
+        previous = last.get(episode_id) or chain_start(row["run_id"], episode_id)
+        last[episode_id] = chain
+        holds.append(chain_of(previous, row) == chain)
+    return holds
 
 
 def _holds_chain(row: Mapping[str, Any], last: dict[str, str]) -> bool:

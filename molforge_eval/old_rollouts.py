@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, get_args
 
-import orjson
 import polars as pl
 
 from molforge_eval import layout
@@ -13,9 +12,10 @@ from molforge_eval.catalogue import finding
 from molforge_eval.json_lines import read_lines
 from molforge_eval.ledger import Ledger
 from molforge_eval.limits import Limits
-from molforge_eval.log_tables import ROLLOUT_SCHEMA, fits
+from molforge_eval.log_tables import fits
 from molforge_eval.old_trainer_log import moment_text
 from molforge_eval.records.fields import Tool
+from molforge_eval.rollout_table import CALL_OPENING, MADE, ROLLOUT_SCHEMA
 from molforge_eval.run_files import RunFiles
 
 _BATCH = 2_000
@@ -27,7 +27,7 @@ _KINDS: Mapping[Any, Callable[[Any], bool]] = {
     pl.String: lambda value: isinstance(value, str),
     pl.Boolean: lambda value: isinstance(value, bool),
 }
-_OURS = frozenset({"line", "run_id", "timestamp", "tool", "scenario", "arguments", "vetoes", "chain", "chain_holds"})
+_OURS = frozenset({*MADE, "run_id", "timestamp", "tool", "vetoes"})
 _COPIED = {column: _KINDS[kind] for column, kind in ROLLOUT_SCHEMA.items() if column not in _OURS}
 
 
@@ -35,7 +35,7 @@ class OldRollouts(NamedTuple):
     """The table, and how many lines are not in it."""
 
     frame: pl.DataFrame
-    """Columns of `log_tables.ROLLOUT_SCHEMA`. Scores of a line that is not done are null: the script writes 0.0."""
+    """Columns of `rollout_table.ROLLOUT_SCHEMA`. Scores of a line that is not done are null: the script writes 0.0."""
     left_out: int
 
 
@@ -78,16 +78,12 @@ def _table_row(number: int, line: Mapping[str, Any]) -> dict[str, Any]:
     if not line.get("done"):
         # Before the end there is no score; 0.0 is how the script spells that.
         row |= {key: None for key in _SCORES if not row[key]}
-    action = line["action_type"]
+    action, completion = line["action_type"], line.get("raw_completion")
     return {
         **row,
         "line": number,
         "timestamp": moment_text(line.get("timestamp")),
         "tool": action if action in _TOOLS else None,
-        "arguments": _text_of(line.get("arguments")),
-        "scenario": _text_of(line.get("scenario")),
+        "has_completion": isinstance(completion, str),
+        "opens_call": isinstance(completion, str) and CALL_OPENING in completion,
     }
-
-
-def _text_of(value: Any) -> str | None:
-    return orjson.dumps(value).decode() if isinstance(value, dict) else None

@@ -23,6 +23,7 @@ from molforge_eval.records.manifest import RunManifest
 from molforge_eval.replay_lines import LinesTask, replay_lines
 from molforge_eval.replay_record import RecordTask, replay_record
 from molforge_eval.run_directory import RunDirectory, load
+from molforge_eval.run_files import RunFiles
 from molforge_eval.validate import conclude, count_evidence, examine
 from molforge_eval.validation_result import ValidationResult
 
@@ -105,13 +106,26 @@ def record_tasks(run: RunDirectory) -> Iterator[RecordTask]:
 
 
 def line_tasks(run: RunDirectory) -> Iterator[LinesTask]:
-    """List the training episodes of a run, each with its lines in file order."""
+    """List the training episodes of a run, each with its lines in file order; they are read while the run is there."""
     settings = None if run.manifest is None else run.manifest.configuration
     length = "full" if settings is None else settings.observation_length
     turn_limit = 0 if settings is None else settings.turn_limit
     weights = None if settings is None else settings.reward_weights
-    for _, lines in run.rollouts.group_by("episode_id", maintain_order=True):
-        yield LinesTask(tuple(lines.to_dicts()), length, turn_limit, _is_own_wording(run), weights)
+    # A task goes to another process: the whole list of files would go with it.
+    files = RunFiles(root=run.files.root, sizes={}, findings=())
+    episodes = run.rollouts.group_by("episode_id", maintain_order=True).agg("line", "start")
+    for episode_id, numbers, starts in episodes.iter_rows():
+        yield LinesTask(
+            files,
+            run.limits,
+            episode_id,
+            tuple(numbers),
+            tuple(starts),
+            length,
+            turn_limit,
+            _is_own_wording(run),
+            weights,
+        )
 
 
 def _is_own_wording(run: RunDirectory) -> bool:
@@ -160,7 +174,7 @@ def replay_batch(tasks: Sequence[Task]) -> Replayed:
     for task in tasks:
         found = list(_replay_one(task))
         findings += found
-        steps += len(task.episode.steps) if isinstance(task, RecordTask) else len(task.rows)
+        steps += len(task.episode.steps) if isinstance(task, RecordTask) else len(task.numbers)
         differing += any(item.severity == "error" for item in found)
     return Replayed(tuple(findings), len(tasks), steps, differing)
 
@@ -173,9 +187,8 @@ def _replay_one(task: Task) -> Iterator[Finding]:
         if isinstance(task, RecordTask):
             yield task.wrong("REPLAY_STEP_DIFFERS", what, "")
         else:
-            row = task.rows[0]
-            place = {"line": row["line"], "episode": row["episode_id"]}
-            yield finding("REPLAY_STEP_DIFFERS", what, file=layout.ROLLOUTS, **place)
+            line, episode = task.numbers[0], task.episode_id
+            yield finding("REPLAY_STEP_DIFFERS", what, file=layout.ROLLOUTS, line=line, episode=episode)
 
 
 def _compare_backend(manifest: RunManifest) -> Iterator[Finding]:

@@ -6,10 +6,9 @@ again by the formula of the configuration.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-import orjson
 from pydantic import ValidationError
 
 from molforge_env.errors import UsageError
@@ -22,7 +21,10 @@ from molforge_eval.catalogue import finding, seen
 from molforge_eval.checks.rounding import agrees
 from molforge_eval.endings import laboratory_ending
 from molforge_eval.findings import Finding
+from molforge_eval.limits import Limits
 from molforge_eval.replay_record import UNREAD, squeezed, text_code, unlike_calls, unlike_scenario
+from molforge_eval.run_files import RunFiles
+from molforge_eval.strict_json import read_value
 from molforge_eval.training_reward import conduct_of, training_reward
 
 Row = Mapping[str, Any]
@@ -32,10 +34,18 @@ _STATE = ("step_index", "remaining_budget", "molecule", "done", "final_score", "
 
 
 class LinesTask(NamedTuple):
-    """The lines of one training episode, and what it was played under."""
+    """Where the lines of one training episode stand, and what it was played under.
 
-    rows: tuple[Row, ...]
-    """Columns of `log_tables.ROLLOUT_SCHEMA`, in file order."""
+    The lines are read again from the log when their turn comes: together they may be larger than memory.
+    """
+
+    files: RunFiles
+    limits: Limits
+    episode_id: str
+    numbers: tuple[int, ...]
+    """Numbers of its lines, in file order."""
+    starts: tuple[int, ...]
+    """Byte of the log at which each of them begins."""
     observation_length: ObservationLength
     turn_limit: int
     is_own_wording: bool
@@ -43,15 +53,30 @@ class LinesTask(NamedTuple):
     weights: Mapping[str, float] | None
     """Weights of the training reward; `None` when no manifest states them."""
 
+    def rows(self) -> tuple[Row, ...]:
+        """Read the lines, each with its number as `line`.
+
+        Raises:
+            OSError: The log cannot be read.
+        """
+        rows = []
+        with self.files.open(layout.ROLLOUTS) as log:
+            for number, start in zip(self.numbers, self.starts, strict=True):
+                log.seek(start)
+                text = log.readline(self.limits.line_bytes + 1).rstrip(b"\r\n")
+                rows.append({**read_value(text, self.limits).value, "line": number})
+        return tuple(rows)
+
 
 def replay_lines(task: LinesTask) -> Iterator[Finding]:
     """Play a training episode again; no finding means no difference."""
-    first = task.rows[0]
+    rows = task.rows()
+    first = rows[0]
     if first["scenario"] is None:
         # Its first lines are gone, which is named by another check; there is nothing to start from.
         return
     try:
-        recorded = ResolvedScenario.model_validate(orjson.loads(first["scenario"]))
+        recorded = ResolvedScenario.model_validate(first["scenario"])
         scenario = resolve_scenario(suite=recorded.suite, scenario_id=first["scenario_id"], seed=first["seed"])
     except (UsageError, ValidationError) as error:
         what = error.what if isinstance(error, UsageError) else "the scenario is none of this version"
@@ -66,8 +91,8 @@ def replay_lines(task: LinesTask) -> Iterator[Finding]:
     if told not in squeezed(first["prompt"] or ""):
         code = text_code(is_own_wording=task.is_own_wording)
         yield _wrong(code, "the text of the environment is not in the prompt", first, "prompt")
-    yield from _check_spoken(task)
-    yield from _play(task, session, _start_of(scenario))
+    yield from _check_spoken(rows)
+    yield from _play(task, rows, session, _start_of(scenario))
 
 
 def _start_of(scenario: ResolvedScenario) -> dict[str, Any]:
@@ -81,14 +106,14 @@ def _start_of(scenario: ResolvedScenario) -> dict[str, Any]:
     }
 
 
-def _play(task: LinesTask, session: ToolSession, state: dict[str, Any]) -> Iterator[Finding]:
+def _play(task: LinesTask, rows: Sequence[Row], session: ToolSession, state: dict[str, Any]) -> Iterator[Finding]:
     last: ToolOutcome | None = None
-    for row in task.rows:
+    for row in rows:
         if row["status"] == "env_error":
             return
         expected = {**_EMPTY, **_SILENT, **state}
         if row["tool"] is not None:
-            result = call_tool(session, row["tool"], orjson.loads(row["arguments"]))
+            result = call_tool(session, row["tool"], row["arguments"])
             last = result.outcome or last
             expected = _expected_row(row["tool"], result, state)
         state = {key: expected[key] for key in _STATE}
@@ -97,10 +122,10 @@ def _play(task: LinesTask, session: ToolSession, state: dict[str, Any]) -> Itera
                 what = f"{key} is {seen(row[key])}, played again it is {seen(value)}"
                 yield _wrong("REPLAY_STEP_DIFFERS", what, row, key)
                 return
-    yield from _check_end(task, session, last)
+    yield from _check_end(task, rows, session, last)
 
 
-_SILENT: Row = {"arguments": "{}"}
+_SILENT: Row = {"arguments": {}}
 """What a line without a call says beside `_EMPTY`."""
 
 _EMPTY: Row = {
@@ -152,10 +177,10 @@ def _expected_row(tool: str, result: CallResult, state: Row) -> dict[str, Any]:
     }
 
 
-def _check_spoken(task: LinesTask) -> Iterator[Finding]:
+def _check_spoken(lines: Sequence[Row]) -> Iterator[Finding]:
     """Every turn's calls are those in the model's own words, which stand on the first line of the turn."""
     turns: dict[int, list[Row]] = {}
-    for row in task.rows:
+    for row in lines:
         turns.setdefault(row["turn"], []).append(row)
     for rows in turns.values():
         first = rows[0]
@@ -164,17 +189,19 @@ def _check_spoken(task: LinesTask) -> Iterator[Finding]:
         if first["raw_completion"] is None:
             yield _wrong("REPLAY_CALL_DIFFERS", "the turn has no completion", first, "raw_completion")
             continue
-        calls = [(str(row["tool"]), orjson.loads(row["arguments"])) for row in rows if row["tool"] is not None]
+        calls = [(str(row["tool"]), row["arguments"]) for row in rows if row["tool"] is not None]
         what = unlike_calls(first["raw_completion"], calls)
-        if what is None or (not calls and task.rows[-1]["ended_by"] in ("turn_limit", "length_limit")):
+        if what is None or (not calls and lines[-1]["ended_by"] in ("turn_limit", "length_limit")):
             continue
         code = "REPLAY_CALL_UNREAD" if what == UNREAD else "REPLAY_CALL_DIFFERS"
         yield _wrong(code, what, first, "raw_completion")
 
 
-def _check_end(task: LinesTask, session: ToolSession, last: ToolOutcome | None) -> Iterator[Finding]:
-    row = task.rows[-1]
-    expected = _endings(task, session, last)
+def _check_end(
+    task: LinesTask, rows: Sequence[Row], session: ToolSession, last: ToolOutcome | None
+) -> Iterator[Finding]:
+    row = rows[-1]
+    expected = _endings(row, task.turn_limit, session, last)
     if row["ended_by"] not in expected:
         what = f"ended_by is {seen(row['ended_by'])}, played again it is {seen(expected[0])}"
         yield _wrong("REPLAY_ENDING_DIFFERS", what, row, "ended_by")
@@ -185,24 +212,23 @@ def _check_end(task: LinesTask, session: ToolSession, last: ToolOutcome | None) 
         what = f"episode_score is {seen(row['episode_score'])}, played again it is {score}"
         yield _wrong("REPLAY_SCORE_DIFFERS", what, row, "episode_score")
     if task.weights is not None:
-        calls = [(entry["status"], entry["error_code"], entry["governance_status"]) for entry in task.rows]
+        calls = [(entry["status"], entry["error_code"], entry["governance_status"]) for entry in rows]
         paid = training_reward(conduct_of(calls, done=session.done), scores or None, task.weights)
         if not agrees(row["training_reward"], paid):
             what = f"training_reward is {seen(row['training_reward'])}, the formula gives {paid}"
             yield _wrong("REPLAY_REWARD_DIFFERS", what, row, "training_reward")
 
 
-def _endings(task: LinesTask, session: ToolSession, last: ToolOutcome | None) -> tuple[str, ...]:
-    """List the endings that the lines may have, the likeliest first."""
+def _endings(row: Row, turn_limit: int, session: ToolSession, last: ToolOutcome | None) -> tuple[str, ...]:
+    """List the endings that the last line may have, the likeliest first."""
     if session.done and last is not None:
         return (laboratory_ending(last),)
-    row = task.rows[-1]
     if row["tool"] is not None:
         # The answer to the last call no longer fitted, or the calls of one turn more were not carried out.
         return ("length_limit",)
     parsed = parse_completion(row["raw_completion"] or "")
     if parsed.calls:
-        return ("turn_limit", "length_limit") if row["turn"] >= task.turn_limit else ("length_limit",)
+        return ("turn_limit", "length_limit") if row["turn"] >= turn_limit else ("length_limit",)
     # Whether a completion without a call was full is a matter of tokens, which the log does not count.
     return ("no_call" if parsed.malformed is None else "malformed_call", "length_limit")
 

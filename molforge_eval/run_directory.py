@@ -48,7 +48,7 @@ class RunDirectory:
     latest_trainer_row: Mapping[str, Any] | None
     """The last row of type `train`, as it was written; in format version 0 the last row of any type."""
     rollouts: pl.DataFrame
-    """One row a line; columns of `log_tables.ROLLOUT_SCHEMA`."""
+    """One row a line; columns of `rollout_table.ROLLOUT_SCHEMA`."""
     summary: RunSummary | None
     checksums: Checksums | None
     plot_table: PlotTable | None

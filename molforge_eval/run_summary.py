@@ -52,7 +52,7 @@ def count_rollouts(rollouts: pl.DataFrame) -> dict[str, Any]:
     """Count and average the lines of a rollout log.
 
     Args:
-        rollouts: Columns of `log_tables.ROLLOUT_SCHEMA`.
+        rollouts: Columns of `rollout_table.ROLLOUT_SCHEMA`.
 
     Returns:
         The counting fields of a `RunSummary`; a mean or maximum of nothing is `None`.

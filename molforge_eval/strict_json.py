@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import orjson
@@ -68,6 +68,31 @@ def read_value(data: bytes, limits: Limits) -> Parsed:
         if orjson.dumps(value) == data:
             return Parsed(value, (), usable=True)
     return _read_strictly(data, limits)
+
+
+def read_plain_objects(texts: Sequence[bytes], limits: Limits) -> list[dict[str, Any]] | None:
+    """Read texts of one JSON object each, all of them spelled as our own writers spell.
+
+    Args:
+        texts: The texts without line ends.
+        limits: Bounds on length and depth.
+
+    Returns:
+        The objects; `None` when any text is odd in any way, and then `read_value` tells which and why.
+    """
+    try:
+        values = list(map(orjson.loads, texts))
+        if list(map(orjson.dumps, values)) != texts:
+            return None
+    except (orjson.JSONDecodeError, TypeError):
+        return None
+    if any(type(value) is not dict for value in values) or max(map(len, texts), default=0) > limits.line_bytes:
+        return None
+    for text, value in zip(texts, values, strict=True):
+        marks = text.count(b"{") + text.count(b"[")
+        if marks > limits.json_depth and _depth_of_value(value) > limits.json_depth:
+            return None
+    return values
 
 
 def read_file_value(data: bytes, limits: Limits) -> Parsed:

@@ -17,6 +17,7 @@ from molforge_eval import layout
 from molforge_eval.catalogue import finding, seen
 from molforge_eval.findings import Finding
 from molforge_eval.records import EpisodeRecord, RunManifest
+from molforge_eval.rollout_table import mark_of
 from molforge_eval.run_directory import RunDirectory
 from molforge_eval.training_prompts import PlannedPrompt, planned_prompts, prompts_of_batch
 
@@ -42,7 +43,7 @@ class _Episode(NamedTuple):
     scenario_id: str
     suite: str
     prompt: int
-    """Hash of the text: a log of a million lines holds its prompts once."""
+    """Mark of the text: the table of the lines holds no texts."""
 
     @property
     def scenario(self) -> Scenario:
@@ -60,10 +61,9 @@ def check(run: RunDirectory) -> Iterator[Finding]:
 
 
 def _first_lines(run: RunDirectory) -> list[_Episode]:
-    heads = run.rollouts.filter(pl.col("scenario").is_not_null() & pl.col("prompt").is_not_null())
-    suite = pl.col("scenario").str.json_path_match("$.suite").alias("suite")
-    columns = ("line", "episode_id", "trainer_step", "generation", "seed", "scenario_id")
-    return [_Episode(*row) for row in heads.select(*columns, suite, pl.col("prompt").hash()).iter_rows()]
+    heads = run.rollouts.filter(pl.col("suite").is_not_null() & pl.col("prompt_mark").is_not_null())
+    columns = ("line", "episode_id", "trainer_step", "generation", "seed", "scenario_id", "suite", "prompt_mark")
+    return [_Episode(*row) for row in heads.select(columns).iter_rows()]
 
 
 def _check_places(run: RunDirectory, manifest: RunManifest, episodes: list[_Episode]) -> Iterator[Finding]:
@@ -111,9 +111,8 @@ def _check_openings(run: RunDirectory, episodes: list[_Episode]) -> Iterator[Fin
         place: dict[str, Any] = {"file": _PATH, "line": episode.line, "episode": episode.episode_id}
         place["pointer"] = "/prompt"
         openings[episode.scenario].append((episode.prompt, place))
-    records = [entry for entry in _records(run) if entry[2].turns]
-    texts = pl.Series([record.turns[0].prompt for _, _, record in records], dtype=pl.String)
-    for (path, index, record), text in zip(records, texts.hash().to_list(), strict=True):
+    for path, index, record in (entry for entry in _records(run) if entry[2].turns):
+        text = mark_of(record.turns[0].prompt)
         seed = -1 if record.suite == "official" else record.seed
         place = {"file": path, "pointer": f"/episodes/{index}/turns/0/prompt", "episode": record.episode_id}
         openings[record.suite, record.scenario_id, seed].append((text, place))

@@ -31,8 +31,8 @@ def check(run: RunDirectory) -> Iterator[Finding]:
         pl.col("line").first().alias("first_line"),
         pl.col("line").last().alias("last_line"),
         pl.col("step_index").last().alias("last_step"),
-        pl.col("prompt").first().is_not_null().alias("has_prompt"),
-        pl.col("scenario").first().is_not_null().alias("has_scenario"),
+        pl.col("prompt_mark").first().is_not_null().alias("has_prompt"),
+        pl.col("suite").first().is_not_null().alias("has_scenario"),
         pl.col("ended_by").last(),
         pl.col("ended_by").is_not_null().sum().alias("endings"),
         pl.col("episode_score").last(),
@@ -85,7 +85,7 @@ def _check_steps(lines: pl.DataFrame) -> Iterator[Finding]:
         "step_index",
         "turn",
         stepped=pl.col("transition_reward").is_not_null(),
-        spoken=pl.col("raw_completion").is_not_null() | (pl.col("source") != "model"),
+        spoken=pl.col("has_completion") | (pl.col("source") != "model"),
     )
     before = walked.with_columns(
         expected=(pl.col("step_index").shift(1).over("episode_id").fill_null(0) + pl.col("stepped").cast(pl.Int64)),
@@ -157,8 +157,7 @@ def _check_conduct(lines: pl.DataFrame, episodes: pl.DataFrame) -> Iterator[Find
         what = f"none of {len(episodes)} episodes was ended by the laboratory, all scores are {seen(0.0)}"
         yield finding("EPISODES_UNFINISHED", what, file=_PATH, line=int(episodes["first_line"].to_list()[0]))
     # A block that could not be read ends an episode as `malformed_call`, which is the model's own doing and no fault.
-    has_block = pl.col("raw_completion").str.contains("<tool_call>", literal=True)
-    unparsed = lines.filter((pl.col("ended_by") == "no_call") & has_block)
+    unparsed = lines.filter((pl.col("ended_by") == "no_call") & pl.col("opens_call"))
     for line, episode, step in unparsed.select("line", "episode_id", "step_index").iter_rows():
         what = "the completion opens a call block and no call was read from it"
         yield finding("CALL_UNREAD", what, file=_PATH, line=line, episode=episode, step=step)

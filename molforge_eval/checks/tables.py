@@ -17,8 +17,8 @@ import polars as pl
 from molforge_eval import layout
 from molforge_eval.catalogue import finding, seen
 from molforge_eval.findings import Finding
-from molforge_eval.log_tables import ROLLOUT_SCHEMA
 from molforge_eval.metrics_table import COLUMNS, FORMULA_MARKS, row_of
+from molforge_eval.rollout_table import ROLLOUT_SCHEMA
 from molforge_eval.run_directory import RunDirectory
 from molforge_eval.shape import shape_of
 

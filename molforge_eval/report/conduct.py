@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-import orjson
 import polars as pl
 
 from molforge_eval import layout
@@ -90,11 +89,8 @@ def conduct_curves(rollouts: pl.DataFrame) -> tuple[CurveNote, ...]:
 
 def episode_budgets(rollouts: pl.DataFrame) -> dict[str, int]:
     """Return the whole budget of each training episode, from the scenario on its first line."""
-    first = rollouts.filter(pl.col("scenario").is_not_null())
-    return {
-        episode: int(orjson.loads(scenario)["max_budget"])
-        for episode, scenario in zip(first["episode_id"], first["scenario"], strict=True)
-    }
+    first = rollouts.filter(pl.col("max_budget").is_not_null())
+    return dict(zip(first["episode_id"], first["max_budget"], strict=True))
 
 
 def _of_evaluation(evaluation: Evaluation | None) -> Conduct:

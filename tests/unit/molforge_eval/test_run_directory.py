@@ -11,7 +11,8 @@ from evidence_builder import RUN_ID, edit_json, edit_line, read_lines, write, wr
 from molforge_env.errors import UnreadableError
 from molforge_eval import layout
 from molforge_eval.limits import Limits
-from molforge_eval.log_tables import ROLLOUT_SCHEMA, TRAINER_HEAD
+from molforge_eval.log_tables import TRAINER_HEAD
+from molforge_eval.rollout_table import ROLLOUT_SCHEMA
 from molforge_eval.run_directory import load
 
 
