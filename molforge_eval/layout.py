@@ -40,6 +40,21 @@ TRAINER_STATE = "trainer_state.json"
 """Name of the host trainer's own file, which holds the rows of its log."""
 PACKET_FILES = (EVIDENCE, PACKET_HTML, PACKET_PDF)
 
+PACKED_ENDING = ".gz"
+ENCLOSURES = {
+    "evidence.json": EVIDENCE,
+    "run_manifest.json": MANIFEST,
+    "eval_plan.json": PLAN,
+    "eval_before_training.json": BEFORE,
+    "eval_after_training.json": AFTER,
+    "checksums.json": CHECKSUMS,
+    "openenv_rl_summary.json": SUMMARY,
+    "plot_data.json": PLOT_DATA,
+    "openenv_tool_rollouts.jsonl.gz": ROLLOUTS,
+    "trainer_log_history.jsonl.gz": TRAINER_LOG,
+}
+"""What a packet PDF carries: name of the attachment, and the file of the run that it is. Logs are compressed."""
+
 _RECORD_FILES = (MANIFEST, PLAN, ROLLOUTS, TRAINER_LOG, METRICS_TABLE, BEFORE, AFTER, SUMMARY, PLOT_DATA)
 _RECORD_PATTERNS = (
     "plots/*.png",

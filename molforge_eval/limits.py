@@ -35,6 +35,16 @@ class Limits(FrozenModel):
     """All members together, counted while they are read."""
     archive_ratio: Positive = 200
     """Unpacked size over packed size of one member; members under 1 MiB are not judged by it."""
+    pdf_bytes: Positive = 128 * 2**20
+    """Largest packet PDF."""
+    pdf_attachments: Positive = 64
+    """Most files attached to a packet PDF."""
+    pdf_objects: Positive = 500_000
+    """Most objects of a packet PDF."""
+    pdf_seconds: Positive = 60
+    """Processor and clock time of the child process that reads a packet PDF."""
+    pdf_memory_bytes: Positive = 2**30
+    """Memory of that child process."""
     findings_a_code: Positive = 2_000
     """Findings kept of one code; the others are counted."""
 

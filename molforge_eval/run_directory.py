@@ -9,7 +9,7 @@ from __future__ import annotations
 import shutil
 import weakref
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -23,6 +23,7 @@ from molforge_eval.ledger import Ledger
 from molforge_eval.limits import DEFAULT_LIMITS, Limits
 from molforge_eval.log_tables import read_rollouts, read_trainer_log
 from molforge_eval.old_run import read_old_run
+from molforge_eval.packet_pdf import is_pdf, unpack_packet
 from molforge_eval.record_files import read_json, read_record
 from molforge_eval.records import Checksums, Evaluation, EvaluationPlan, PlotTable, RunManifest, RunSummary
 from molforge_eval.records.old import OldRun
@@ -59,6 +60,18 @@ class RunDirectory:
     limits: Limits
     old: OldRun | None = None
     """The records of a run of format version 0, whose `manifest`, `before`, `after` and `summary` here are `None`."""
+    is_packet: bool = False
+    """Whether it was read from what is attached to a packet PDF."""
+    first_page: str | None = None
+    """Of a packet PDF, the words of its first page without blanks; `None` when there is none or it cannot be read."""
+
+    def may_lack(self, path: str) -> bool:
+        """Tell whether a file may be absent because what was read is a packet, which carries the other records."""
+        return self.is_packet and (path in layout.LOGS or path not in layout.ENCLOSURES.values())
+
+    def lacks_a_log(self) -> bool:
+        """Tell whether a packet was made without a log, so that it says nothing of training."""
+        return self.is_packet and any(path not in self.files for path in layout.LOGS)
 
     def evaluations(self) -> tuple[tuple[str, Evaluation], ...]:
         """Return path and evaluation of those that could be read, before first."""
@@ -67,10 +80,10 @@ class RunDirectory:
 
 
 def load(path: Path, limits: Limits = DEFAULT_LIMITS) -> RunDirectory:
-    """Read a run directory, or a zip archive of one.
+    """Read a run directory, a zip archive of one, or what is attached to a packet PDF.
 
     Args:
-        path: The directory or the archive.
+        path: The directory, the archive or the PDF.
         limits: Bounds on what is read.
 
     Raises:
@@ -79,10 +92,16 @@ def load(path: Path, limits: Limits = DEFAULT_LIMITS) -> RunDirectory:
     ledger = Ledger(limits.findings_a_code)
     if not path.is_file():
         return _load_folder(path, path, ledger, limits)
-    unpacked = unpack_archive(path, limits)
+    first_page = None
+    is_packet = is_pdf(path)
+    if is_packet:
+        unpacked, first_page = unpack_packet(path, limits)
+    else:
+        unpacked = unpack_archive(path, limits)
     ledger.extend(unpacked.findings)
     try:
         run = _load_folder(path, unpacked.root, ledger, limits)
+        run = replace(run, is_packet=is_packet, first_page=first_page)
     except BaseException:
         shutil.rmtree(unpacked.holder, ignore_errors=True)
         raise

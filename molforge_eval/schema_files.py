@@ -25,7 +25,7 @@ from molforge_eval.records import (
     RunSummary,
     TrainerRow,
 )
-from molforge_eval.records.artifacts import AdapterConfig, ArchiveListing, MetricsRow
+from molforge_eval.records.artifacts import AdapterConfig, ArchiveListing, MetricsRow, PdfListing
 from molforge_eval.records.identity import AdapterHeader, PlotText
 from molforge_eval.records.old import (
     OldEvaluation,
@@ -55,6 +55,7 @@ def models() -> Mapping[str, type[BaseModel]]:
         "evaluation_v0": OldEvaluation,
         "evidence": Evidence,
         "metrics_row": MetricsRow,
+        "pdf_listing": PdfListing,
         "plot_data": PlotTable,
         "plot_text": PlotText,
         "rollout_line": RolloutLine,

@@ -89,7 +89,7 @@ def _check_weights(run: RunDirectory, config: Config | None) -> Iterator[Finding
         if shards:
             what = f"the weights stand in {len(shards)} shards, the first is {shards[0]}; one file is read"
             yield finding("WEIGHTS_MISSING", what, file=path)
-        elif is_named or layout.ADAPTER_CONFIG in run.files:
+        elif (is_named or layout.ADAPTER_CONFIG in run.files) and not run.may_lack(path):
             what = "the manifest names an adapter and there are no weights" if is_named else "there are no weights"
             yield finding("WEIGHTS_MISSING", what, file=path)
         return

@@ -28,10 +28,10 @@ _EXPECTED = (
 def check(run: RunDirectory) -> Iterator[Finding]:
     """Compare the files of a run with the layout."""
     for path, code in _NEEDED.items():
-        if path not in run.files:
+        if path not in run.files and not run.may_lack(path):
             yield finding(code, f"the run has no {path}", file=path)
     for path in _EXPECTED:
-        if path not in run.files:
+        if path not in run.files and not run.may_lack(path):
             yield finding("ARTIFACT_MISSING", f"the run has no {path}", file=path)
     yield from _check_logs(run)
     yield from _check_evaluations(run)
@@ -47,7 +47,7 @@ def check(run: RunDirectory) -> Iterator[Finding]:
 def _check_logs(run: RunDirectory) -> Iterator[Finding]:
     steps = 0 if run.manifest is None else run.manifest.steps_completed
     for path in layout.LOGS:
-        if path in run.files:
+        if path in run.files or run.may_lack(path):
             continue
         if steps:
             yield finding("LOG_MISSING", f"{steps} steps were completed and the run has no {path}", file=path)

@@ -56,12 +56,21 @@ def cli() -> None:
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     help="Folder whose templates stand for the shipped ones of the same name.",
 )
+@click.option(
+    "--log-bytes",
+    type=click.IntRange(min=0),
+    default=10 * 2**20,
+    show_default=True,
+    help="Compressed logs of more bytes stay out of the PDF, which then shows E3 for the evaluation only.",
+)
 @click.option("--pack/--no-pack", default=True, show_default=True, help="Make the archive beside the run again.")
 @click.option("--open", "is_opened", is_flag=True, help="Open the page in the browser.")
 @click.option("--json", "as_json", is_flag=True, help="Print the paths, the verdict and the level as JSON.")
 @click.option("--quiet", is_flag=True, help="Print errors only.")
 def build(run_dir: Path, *, out: Path | None, quiet: bool, **given: Any) -> int:
-    """Check a run directory or archive, judge it by its plan, and write evidence.json, judge_packet.html and .pdf.
+    """Check a run, judge it by its plan, and write evidence.json, judge_packet.html and .pdf.
+
+    RUN is a run directory, a zip archive of one, or a packet PDF, whose attachments are the run.
 
     \b
     The packet of a run, into the run:
@@ -82,6 +91,7 @@ def build(run_dir: Path, *, out: Path | None, quiet: bool, **given: Any) -> int:
         pdf=given["pdf"],
         replay=given["verify_level"] == "E3",
         paper_size=given["paper"],
+        log_bytes=given["log_bytes"],
         pack=given["pack"],
         templates=given["templates"],
         **title,

@@ -75,3 +75,36 @@ class ArchiveListing(FrozenModel):
     """The listing of an archive, read into an object."""
 
     entries: tuple[ArchiveEntry, ...]
+
+
+class PdfAttachment(FrozenModel):
+    """One file attached to a PDF."""
+
+    name: Annotated[str, Field(max_length=400)]
+    """As a reader of the PDF shows it."""
+    size: Count
+    """Bytes that were unpacked of it."""
+    compressed: Count
+    """Bytes in the PDF."""
+    piece: Annotated[str, Field(pattern=r"^piece-[0-9]{1,6}$")] | None
+    """The file that it was unpacked into; `None` when it was not."""
+    fault: Literal["repeated", "unknown", "unreadable", "too_large"] | None
+    reason: str | None
+    """What was wrong, in words."""
+
+
+class ActiveContent(FrozenModel):
+    """Something in a PDF that acts or that lies outside of it."""
+
+    kind: str
+    object_number: Count
+
+
+class PdfListing(FrozenModel):
+    """A PDF as the child process read it: attachments, what acts, and the words of the first page."""
+
+    attachments: tuple[PdfAttachment, ...]
+    attachments_in_all: Count
+    active: tuple[ActiveContent, ...]
+    first_page: Annotated[str, Field(max_length=100_000)] | None
+    """Its text without blanks; `None` when it cannot be read."""

@@ -6,6 +6,7 @@ paper, the page stands.
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from html import escape
@@ -40,8 +41,17 @@ ENCLOSED = {
     layout.BEFORE: "Every evaluation episode before training",
     layout.AFTER: "Every evaluation episode after training",
     layout.CHECKSUMS: "Hashes of the records",
+    layout.SUMMARY: "Aggregates of the run",
+    layout.PLOT_DATA: "The data behind the pictures of the run",
+    layout.TRAINER_LOG: "Every row of the trainer's log, compressed",
+    layout.ROLLOUTS: "Every tool call of training, compressed",
 }
 """Records that travel inside the PDF, and what each is."""
+LOG_BYTES = 10 * 2**20
+"""Most bytes of the compressed logs, both together, in a PDF that is to be passed on."""
+
+_GZIP = 31
+_CHUNK = 2**20
 
 Stage = Literal["read", "check", "judge", "draw", "page", "paper", "pack"]
 OnStage = Callable[[Stage], None]
@@ -58,6 +68,8 @@ class PacketOptions(FrozenModel):
     """Play every episode again, for level E3; otherwise the level is at most E2."""
     paper_size: PaperSize = "A4"
     paper_limits: PaperLimits = PaperLimits()
+    log_bytes: int = Field(default=LOG_BYTES, ge=0)
+    """Compressed logs of more bytes stay out of the PDF, which then shows level E3 for the evaluation only."""
     pack: bool = True
     """Make the archive beside the run again, with the packet in it."""
     templates: Path | None = None
@@ -95,7 +107,7 @@ def build_packet(
     """Build the packet of a run and write it.
 
     Args:
-        run_dir: A run directory or a zip archive of one.
+        run_dir: A run directory, a zip archive of one, or its packet PDF.
         out: Folder to write to; the run directory itself when absent.
         options: What the packet is to be.
         on_stage: Called when a stage begins.
@@ -155,7 +167,7 @@ def _print_paper(
     return render_paper(
         evidence,
         figures,
-        (Enclosure(layout.EVIDENCE, "Every number of this packet", evidence_bytes), *_enclosures(run)),
+        (Enclosure(layout.EVIDENCE, "Every number of this packet", evidence_bytes), *_enclosures(run, options)),
         created=_date(run),
         size=options.paper_size,
         limits=options.paper_limits,
@@ -200,7 +212,7 @@ def _folder_for(run_dir: Path, out: Path | None) -> Path:
         return out
     if run_dir.is_file():
         raise UsageError(
-            f"{run_dir.name} is an archive, and a packet is not written into one",
+            f"{run_dir.name} is a file, and a packet is not written into one",
             where=str(run_dir),
             mend="Say where to write it: --out FOLDER.",
         )
@@ -208,7 +220,12 @@ def _folder_for(run_dir: Path, out: Path | None) -> Path:
 
 
 def _without_packet(run: RunDirectory) -> RunDirectory:
-    """Look away from an older packet: it will be replaced, and must not leave a trace in the new one."""
+    """Look away from an older packet: it will be replaced, and must not leave a trace in the new one.
+
+    One that is itself the input is evidence, and is checked with the rest.
+    """
+    if run.is_packet:
+        return run
     sizes = {path: size for path, size in run.files.sizes.items() if path not in layout.PACKET_FILES}
     return replace(run, files=replace(run.files, sizes=sizes))
 
@@ -242,19 +259,48 @@ def _hash_records(run: RunDirectory) -> tuple[ArtifactChecksum, ...]:
             except OSError:
                 # Validation has named it; a file that cannot be read has no hash to print.
                 continue
-    return tuple(entries)
+    if run.is_packet and run.checksums is not None:
+        # What a packet does not carry stands in its seal alone.
+        entries += [entry for entry in run.checksums.files if entry.path not in run.files and run.may_lack(entry.path)]
+    return tuple(sorted(entries, key=lambda entry: entry.path))
 
 
-def _enclosures(run: RunDirectory) -> tuple[Enclosure, ...]:
-    found = []
+def _enclosures(run: RunDirectory, options: PacketOptions) -> tuple[Enclosure, ...]:
+    names = {path: name for name, path in layout.ENCLOSURES.items()}
+    found: list[Enclosure] = []
+    logs: list[Enclosure] = []
+    room = options.log_bytes
     for path, words in ENCLOSED.items():
         try:
-            data = run.files.read(path, at_most=run.limits.file_bytes) if path in run.files else None
+            if path not in run.files:
+                continue
+            if path in layout.LOGS:
+                data = _compress(run, path, at_most=room)
+                room -= 0 if data is None else len(data)
+            else:
+                data = run.files.read(path, at_most=run.limits.file_bytes)
         except OSError:
             continue
         if data is not None:
-            found.append(Enclosure(path, words, data))
-    return tuple(found)
+            (logs if path in layout.LOGS else found).append(Enclosure(names[path], words, data))
+    # One log without the other says nothing that could be checked.
+    is_whole = len(logs) == sum(path in run.files for path in layout.LOGS)
+    return (*found, *(logs if is_whole else ()))
+
+
+def _compress(run: RunDirectory, path: str, *, at_most: int) -> bytes | None:
+    """Compress a log, the same to the byte each time; `None` when it takes more than a limit."""
+    deflater = zlib.compressobj(9, zlib.DEFLATED, _GZIP)
+    pieces: list[bytes] = []
+    size = 0
+    with run.files.open(path) as handle:
+        while chunk := handle.read(_CHUNK):
+            pieces.append(deflater.compress(chunk))
+            size += len(pieces[-1])
+            if size > at_most:
+                return None
+    pieces.append(deflater.flush())
+    return b"".join(pieces) if size + len(pieces[-1]) <= at_most else None
 
 
 def _date(run: RunDirectory) -> str:

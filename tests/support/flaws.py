@@ -13,7 +13,9 @@ from typing import Any, Literal, NamedTuple
 
 import evidence_builder as builder
 import numpy as np
+import pikepdf
 from evidence_builder import edit_json, edit_line, read_json, read_lines, reseal, write, write_lines
+from packet_builder import attachments_of, packet_of
 from safetensors.numpy import load_file, save_file
 
 from molforge_eval import layout
@@ -23,6 +25,8 @@ from molforge_eval.report.build import PacketOptions, build_packet
 from molforge_eval.sealing import seal_run
 
 Seal = Literal["nothing", "hashes", "all"]
+CARRIED = ("PACKET_CARRIES_LESS",)
+"""What every packet PDF gives: it carries no adapter, no picture and no spreadsheet."""
 
 
 class Flaw(NamedTuple):
@@ -436,6 +440,31 @@ def _pack_then_change(root: Path) -> None:
     deep(layout.MANIFEST, "training_seconds", value=99.0)(root)
 
 
+def _pack_then_forge(root: Path) -> None:
+    build_packet(root, options=PacketOptions(html=False, pdf=False, replay=False, pack=False))
+    edit_json(root, layout.EVIDENCE, _raise_headline)
+
+
+def _raise_headline(value: dict[str, Any]) -> None:
+    number = next(entry for entry in value["numbers"] if entry["id"] == "score.mean.after")
+    number.update(value=0.93, text="0.93")
+
+
+def on_paper(**how: Any) -> Callable[[Path], Path]:
+    """Read the run from its packet in place of its folder."""
+    return lambda root: packet_of(root, **how)
+
+
+def _attach_elsewhere(root: Path) -> Path:
+    attachments_of(root)
+    edit_json(root, layout.EVIDENCE, lambda value: value["identity"].update(root_sha256="0" * 64))
+    return packet_of(root)
+
+
+def _launch(pdf: pikepdf.Pdf) -> None:
+    pdf.Root.OpenAction = pikepdf.Dictionary(S=pikepdf.Name.Launch, F="calc.exe")
+
+
 def _lose_rollouts(root: Path) -> None:
     gone(layout.ROLLOUTS, layout.METRICS_TABLE)(root)
     # Whoever drops the log also drops what would be compared with it.
@@ -753,6 +782,27 @@ FLAWS: tuple[Flaw, ...] = (
     Flaw("PACKET_OUTDATED", _pack_then_change),
     Flaw("PACKET_UNFIT", file(layout.EVIDENCE, b'{"claims": []}'), "nothing"),
     Flaw("PACKET_UNFIT", file(layout.EVIDENCE, b"<html>"), "nothing", name="no JSON"),
+    Flaw("PACKET_UNFIT", on_paper(without=(layout.EVIDENCE,)), "nothing", CARRIED, name="not attached"),
+    Flaw("PACKET_NUMBER_DIFFERS", _pack_then_forge, "nothing"),
+    Flaw("PACKET_FOREIGN", _attach_elsewhere, "nothing", CARRIED),
+    Flaw("PACKET_CARRIES_LESS", on_paper(), "nothing"),
+    Flaw("PACKET_LOG_ABSENT", on_paper(without=("trainer_log_history.jsonl.gz",)), "nothing", CARRIED),
+    Flaw("PACKET_ATTACHMENT_REPEATED", on_paper(more=(("eval_plan.json", b"{}"),)), "nothing", CARRIED),
+    Flaw("PACKET_ATTACHMENT_UNKNOWN", on_paper(more=(("../setup.exe", b"MZ"),)), "nothing", CARRIED),
+    Flaw(
+        "PACKET_ATTACHMENT_UNREADABLE",
+        on_paper(without=("openenv_tool_rollouts.jsonl.gz",), more=(("openenv_tool_rollouts.jsonl.gz", b"no gzip"),)),
+        "nothing",
+        ("PACKET_LOG_ABSENT", *CARRIED),
+    ),
+    Flaw(
+        "PACKET_ATTACHMENT_TOO_LARGE",
+        on_paper(more=(("setup.exe", b"MZ"),)),
+        "nothing",
+        CARRIED,
+        limits=Limits(pdf_attachments=len(layout.ENCLOSURES)),
+    ),
+    Flaw("PACKET_ACTIVE", on_paper(change=_launch), "nothing", CARRIED),
     # Privacy.
     Flaw("SECRET_PRESENT", deep(layout.MANIFEST, "packages", "token", value="hf_" + "a" * 34)),
     Flaw("HOME_PATH_PRESENT", deep(layout.MANIFEST, "configuration", "output_root", value="/home/someone/runs")),
