@@ -76,6 +76,11 @@ def report_error(error: MolForgeError) -> int:
     return error.exit_code
 
 
+def report_note(text: str) -> None:
+    """Print one line that is no error on standard error."""
+    print(text, file=sys.stderr)
+
+
 def _usage_error(error: click.ClickException) -> MolForgeError:
     context = getattr(error, "ctx", None)
     path = "command line" if context is None else context.command_path

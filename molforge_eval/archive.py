@@ -36,6 +36,8 @@ _LONGEST_NAME = 255
 """Bytes of a file name that common file systems hold."""
 _DEEPEST_NAME = 16
 """Folders and file in one name: a run has three, and every folder more of a hostile one has to be made and removed."""
+_DEEPEST_RUN = 3
+"""Folders above a run in an archive: people pack the folder that they keep it in."""
 
 
 class PackedRun(NamedTuple):
@@ -51,7 +53,7 @@ class UnpackedRun(NamedTuple):
     holder: Path
     """What the caller removes when it has read the run."""
     root: Path
-    """The run: the holder, or its only folder."""
+    """The run: the holder, or the only folder in it that holds one."""
     findings: tuple[Finding, ...]
 
 
@@ -111,7 +113,8 @@ def unpack_archive(path: Path, limits: Limits = DEFAULT_LIMITS) -> UnpackedRun:
             where=str(path),
             mend="Name the folder of a run, or the zip archive of one; a file of a run is not judged alone.",
         ) from error
-    return UnpackedRun(holder, _root_of(holder), tuple(findings))
+    root, beside = _root_of(holder)
+    return UnpackedRun(holder, root, (*findings, *beside))
 
 
 def _unpack_members(
@@ -200,9 +203,28 @@ def _chunks(source: IO[bytes]) -> Iterator[bytes]:
         yield chunk
 
 
-def _root_of(holder: Path) -> Path:
-    """Find the run: the folder itself, or its only folder."""
-    inside = sorted(holder.iterdir())
-    if len(inside) == 1 and inside[0].is_dir() and not any(layout.is_record(entry.name) for entry in inside):
-        return inside[0]
-    return holder
+def _root_of(holder: Path) -> tuple[Path, list[Finding]]:
+    """Find the run, the folder itself or the only folder in it that holds one, and name what stands beside that."""
+    root = holder
+    for _ in range(_DEEPEST_RUN):
+        inside = sorted(root.iterdir())
+        if any(layout.is_record(entry.name) for entry in inside):
+            break
+        folders = [entry for entry in inside if entry.is_dir() and _holds_records(entry)]
+        if len(folders) != 1:
+            break
+        root = folders[0]
+    beside = []
+    place = root
+    while place != holder:
+        beside += [entry for entry in sorted(place.parent.iterdir()) if entry != place]
+        place = place.parent
+    what = "it stands beside the run in the archive; it was not read"
+    return root, [finding("FILE_STRAY", what, file=str(entry.relative_to(holder))) for entry in beside]
+
+
+def _holds_records(folder: Path) -> bool:
+    """Tell whether a folder, or one folder beneath it, has the name of a record."""
+    inside = list(folder.iterdir())
+    near = [*inside, *(entry for child in inside if child.is_dir() for entry in child.iterdir())]
+    return any(layout.is_record(entry.name) for entry in near)

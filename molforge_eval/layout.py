@@ -52,6 +52,7 @@ ENCLOSURES = {
     "plot_data.json": PLOT_DATA,
     "openenv_tool_rollouts.jsonl.gz": ROLLOUTS,
     "trainer_log_history.jsonl.gz": TRAINER_LOG,
+    "trainer_state.json": TRAINER_STATE,
 }
 """What a packet PDF carries: name of the attachment, and the file of the run that it is. Logs are compressed."""
 

@@ -6,6 +6,7 @@ and both are named in the findings. Only a directory that is absent, or that hol
 
 from __future__ import annotations
 
+import shlex
 import shutil
 import weakref
 from collections.abc import Mapping
@@ -18,6 +19,7 @@ import polars as pl
 from molforge_env.errors import UnreadableError
 from molforge_eval import layout
 from molforge_eval.archive import unpack_archive
+from molforge_eval.catalogue import printable
 from molforge_eval.findings import Finding
 from molforge_eval.ledger import Ledger
 from molforge_eval.limits import DEFAULT_LIMITS, Limits
@@ -28,6 +30,8 @@ from molforge_eval.record_files import read_json, read_record
 from molforge_eval.records import Checksums, Evaluation, EvaluationPlan, PlotTable, RunManifest, RunSummary
 from molforge_eval.records.old import OldRun
 from molforge_eval.run_files import RunFiles, list_run
+
+_SHOWN_RUNS = 3
 
 
 @dataclass(frozen=True)
@@ -71,7 +75,8 @@ class RunDirectory:
 
     def lacks_a_log(self) -> bool:
         """Tell whether a packet was made without a log, so that it says nothing of training."""
-        return self.is_packet and any(path not in self.files for path in layout.LOGS)
+        is_of_now = self.is_packet and self.format_version == 1
+        return is_of_now and any(path not in self.files for path in layout.LOGS)
 
     def evaluations(self) -> tuple[tuple[str, Evaluation], ...]:
         """Return path and evaluation of those that could be read, before first."""
@@ -113,11 +118,7 @@ def _load_folder(path: Path, root: Path, ledger: Ledger, limits: Limits) -> RunD
     files = list_run(root, limits)
     ledger.extend(files.findings)
     if not any(layout.is_record(name) for name in files.sizes):
-        raise UnreadableError(
-            f"{path} holds none of the files of a run",
-            where=str(path),
-            mend=f"Name the folder that holds {layout.MANIFEST}.",
-        )
+        raise _holding_none(path, files)
     if _format_version(files, limits) == 0:
         return _load_old(path, files, ledger, limits)
     trainer = read_trainer_log(files, ledger, limits)
@@ -140,6 +141,22 @@ def _load_folder(path: Path, root: Path, ledger: Ledger, limits: Limits) -> RunD
         omitted=ledger.omitted(),
         limits=limits,
     )
+
+
+def _holding_none(path: Path, files: RunFiles) -> UnreadableError:
+    """Say what a folder holds that is no run; one of several runs is a mistake that people make."""
+    what, mend = f"{path} holds none of the files of a run", f"Name the folder that holds {layout.MANIFEST}."
+    parts = [name.partition("/") for name in files.sizes]
+    inside = sorted({folder for folder, _, rest in parts if layout.is_record(rest)})
+    if len(inside) > 1:
+        shown = ", ".join(inside[:_SHOWN_RUNS]) + (", …" if len(inside) > _SHOWN_RUNS else "")
+        what = f"{path} is no run and holds {len(inside)} of them: {printable(shown)}"
+        mend = "Unpack it and name each of them."
+        if path.is_dir():
+            mend = f"Name each of them: molforge-eval validate {shlex.quote(f'{path}/*')}"
+    elif inside and path.is_dir():
+        mend = f"Name the folder in it: {shlex.quote(str(path / inside[0]))}"
+    return UnreadableError(what, where=str(path), mend=mend)
 
 
 def _format_version(files: RunFiles, limits: Limits) -> Literal[0, 1]:

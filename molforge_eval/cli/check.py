@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -29,7 +28,17 @@ if TYPE_CHECKING:
 
 _LONGEST_LIMIT = 16
 """Digits of a limit, and one more."""
-_RUNS = click.argument("runs", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="RUN...")
+
+
+def _expand(_context: click.Context, _argument: click.Parameter, given: tuple[Path, ...]) -> tuple[Path, ...]:
+    from molforge_eval.cli.inputs import expand_runs
+
+    return expand_runs(given)
+
+
+_RUNS = click.argument(
+    "runs", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="RUN...", callback=_expand
+)
 _OPTIONS = (
     click.option("--strict", is_flag=True, help="A warning fails the run too."),
     click.option(
@@ -83,7 +92,10 @@ def _with_options(command: Callable[..., int]) -> Callable[..., int]:
 @click.option("--require", type=click.Choice(["E0", "E1", "E2"]), help="Fail when the run reaches less than this.")
 @_with_options
 def validate(runs: tuple[Path, ...], *, require: Literal["E0", "E1", "E2"] | None, **given: Any) -> int:
-    """Check run directories or zip archives: files, schemas, hashes, identity, every recomputed number.
+    """Check runs: files, schemas, hashes, identity, every recomputed number.
+
+    A RUN is a run directory, a zip archive of one, or a packet PDF, whose attachments are the run. A pattern such as
+    'submissions/*.zip' stands for what it matches; ** matches folders of any depth, and no link is followed.
 
     Nothing in a run is executed, no link is followed, nothing is fetched.
 
@@ -151,6 +163,7 @@ def _answer(
 ) -> int:
     """Look at each run, print what was found, and give the exit code; one that cannot be read hides no other."""
     from molforge_eval.catalogue import entry_of
+    from molforge_eval.cli.inputs import ended_like_a_key
     from molforge_eval.cli.outputs import parse_outputs, path_in_checkout, render
     from molforge_eval.voices.judged_run import JudgedRun
     from molforge_eval.waivers import read_waivers
@@ -166,7 +179,7 @@ def _answer(
     for run in runs:
         asked = JudgedRun(path_in_checkout(run), run.is_dir(), None, wanted=require, strict=strict)
         try:
-            with _ended_like_a_key():
+            with ended_like_a_key():
                 result = look(run, bounds)
         except UnreadableError as error:
             report_error(error)
@@ -228,21 +241,6 @@ def _report_shortfall(result: ValidationResult, wanted: str | None) -> None:
             mend="Make the run again with `molforge-train`; `molforge-eval validate` checks what is there.",
         )
     )
-
-
-@contextmanager
-def _ended_like_a_key() -> Iterator[None]:
-    """Let a request to end unwind as Ctrl-C does, so that an unpacked archive is removed."""
-    try:
-        earlier = signal.signal(signal.SIGTERM, signal.default_int_handler)
-    except ValueError:
-        # Only the main thread may ask; a caller's thread has its own way to end.
-        yield
-        return
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, earlier)
 
 
 @contextmanager

@@ -56,10 +56,11 @@ def parse_outputs(settings: Sequence[str], runs: Sequence[Path]) -> Outputs:
             printed.append(kind)
             continue
         file = Path(name)
-        target = file.resolve()
+        # Unlike Path.resolve, it takes links that lead round in a circle.
+        target = Path(os.path.realpath(file))
         if not name or file.is_dir() or not target.parent.is_dir():
             raise _wrong(setting, "no file can be written there", "Name a file in a folder that exists.")
-        if any(target.is_relative_to(run.resolve()) for run in runs):
+        if any(target.is_relative_to(os.path.realpath(run)) for run in runs):
             raise _wrong(setting, "the file would stand in the run", "Name a file outside the runs.")
         if target in files:
             raise _wrong(setting, "the file is named twice", "Give each kind a file of its own.")
@@ -87,7 +88,7 @@ def render(kind: str, runs: Sequence[JudgedRun], *, show_all: bool) -> str:
 def path_in_checkout(run: Path) -> str:
     """Spell the path of a run from the working directory; one outside it is named without its folder."""
     path = Path(os.path.relpath(run))
-    return path.as_posix() if path.parts and path.parts[0] != ".." else run.resolve().name
+    return path.as_posix() if path.parts and path.parts[0] != ".." else Path(os.path.realpath(run)).name
 
 
 def _wrong(setting: str, what: str, mend: str) -> UsageError:

@@ -81,8 +81,10 @@ def build(run_dir: Path, *, out: Path | None, quiet: bool, **given: Any) -> int:
     Findings are shown in the packet and do not fail the build: exit code 0 when the packet was written. 2 wrong usage,
     or a PDF that could not be made (the page stands), 3 a run that cannot be read.
     """
+    from molforge_eval.cli.inputs import ended_like_a_key, expand_run
     from molforge_eval.report.build import PacketOptions, build_packet
 
+    run_dir = expand_run(run_dir)
     if given["title"] is not None and not given["title"].strip():
         raise UsageError("the title is empty", where="--title", mend="Write one, or leave --title out.")
     title: dict[str, Any] = {} if given["title"] is None else {"title": given["title"][:200]}
@@ -96,7 +98,7 @@ def build(run_dir: Path, *, out: Path | None, quiet: bool, **given: Any) -> int:
         templates=given["templates"],
         **title,
     )
-    with _progress(quiet=quiet) as (on_stage, on_episodes):
+    with ended_like_a_key(), _progress(quiet=quiet) as (on_stage, on_episodes):
         packet = build_packet(run_dir, out=out, options=options, on_stage=on_stage, on_episodes=on_episodes)
     if not quiet:
         click.echo(_as_json(packet) if given["as_json"] else _as_text(packet), nl=False)

@@ -45,6 +45,7 @@ ENCLOSED = {
     layout.PLOT_DATA: "The data behind the pictures of the run",
     layout.TRAINER_LOG: "Every row of the trainer's log, compressed",
     layout.ROLLOUTS: "Every tool call of training, compressed",
+    layout.TRAINER_STATE: "The host trainer's own state, in place of its log",
 }
 """Records that travel inside the PDF, and what each is."""
 LOG_BYTES = 10 * 2**20

@@ -58,7 +58,8 @@ def test_a_format_without_a_file_is_printed_alone(
 def test_a_run_that_cannot_be_read_has_its_answer_in_json(
     asked: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run("validate", *[tmp_path / "absent"] * asked, "--format", "json") == 3
+    absent = [tmp_path / name for name in ("gone", "absent")][-asked:]
+    assert run("validate", *absent, "--format", "json") == 3
     value = orjson.loads(capsys.readouterr().out)
     answer = value if asked == 1 else value[-1]
 
