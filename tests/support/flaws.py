@@ -800,7 +800,7 @@ FLAWS: tuple[Flaw, ...] = (
         on_paper(more=(("setup.exe", b"MZ"),)),
         "nothing",
         CARRIED,
-        limits=Limits(pdf_attachments=len(layout.ENCLOSURES)),
+        limits=Limits(pdf_attachments=len(layout.ENCLOSURES) - 1),
     ),
     Flaw("PACKET_ACTIVE", on_paper(change=_launch), "nothing", CARRIED),
     # Privacy.

@@ -108,7 +108,7 @@ def test_an_archive_is_read_and_its_packet_goes_where_it_is_told(packet, tmp_pat
 
     assert made.html == tmp_path / "out" / layout.PACKET_HTML
     assert made.evidence.level.level == "E2"
-    with pytest.raises(UsageError, match="archive"):
+    with pytest.raises(UsageError, match="is a file"):
         build_packet(packet[0].archive, options=options)
 
 
