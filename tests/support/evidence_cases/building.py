@@ -1,0 +1,73 @@
+"""The run directory of a case: a sound run copied, edited, sealed again, packed."""
+
+from __future__ import annotations
+
+import shutil
+import tarfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from evidence_builder import build_run, reseal
+
+from evidence_cases import archives
+from evidence_cases.cases import EXAMPLES, SOUND, Case, read_case
+from evidence_cases.registry import make_edit
+from molforge_eval.sealing import seal_run
+
+SAMPLE = EXAMPLES.parent.parent / "data" / "sample_run.tar.gz"
+
+
+def unpack_sample(root: Path) -> Path:
+    """Unpack the committed run of the tiny model."""
+    holder = root.parent / f"{root.name}-unpacking"
+    with tarfile.open(SAMPLE) as archive:
+        archive.extractall(holder, filter="data")
+    (found,) = holder.iterdir()
+    found.rename(root)
+    holder.rmdir()
+    return root
+
+
+MAKERS: Mapping[str, Callable[..., Path]] = {"build_run": build_run, "unpack_sample": unpack_sample}
+
+
+class Corpus:
+    """The sound runs, each made once and copied for each case."""
+
+    def __init__(self, folder: Path) -> None:
+        """Keep runs in a folder, which is empty."""
+        self._folder = folder
+
+    def copy(self, name: str, target: Path) -> Path:
+        """Copy a sound run, made now if nobody has asked for it before."""
+        kept = self._folder / name / "run"
+        if not kept.exists():
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            case = read_case(EXAMPLES / SOUND / f"{name}.toml").case
+            make_case(case, self, kept)
+        return Path(shutil.copytree(kept, target, symlinks=True))
+
+
+def make_case(case: Case, corpus: Corpus, root: Path) -> Path:
+    """Make what a case says.
+
+    Args:
+        case: The case.
+        corpus: Where its base is from.
+        root: The folder to make.
+
+    Returns:
+        What is to be judged: the folder, or the archive beside it.
+
+    Raises:
+        CaseError: An edit cannot be made.
+    """
+    if case.make is not None:
+        MAKERS[case.make](root, **case.arguments)
+    else:
+        corpus.copy(case.base or "built", root)
+    for change in case.edits:
+        make_edit(root, change)
+    if case.edits and case.seal != "nothing":
+        reseal(root) if case.seal == "all" else seal_run(root)
+    return root if case.pack is None else archives.pack(root, case.pack)

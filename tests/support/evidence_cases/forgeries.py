@@ -1,0 +1,69 @@
+"""Edits in several files at once, which a careful forger makes so that they agree, and what builders do to a run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from evidence_builder import edit_json, read_json
+from evidence_builder import reseal as seal_again
+
+from evidence_cases.registry import edit
+from molforge_eval import layout
+from molforge_eval.canonical import digest, sha256_hex
+from molforge_eval.report.build import PacketOptions, build_packet
+from molforge_eval.report.plots import draw_plots
+from molforge_eval.sealing import seal_run
+
+
+@edit
+def plan_everywhere(root: Path) -> None:
+    """Take the plan file as it is now into the manifest's digest and into both evaluations."""
+    plan = read_json(root, layout.PLAN)
+    edit_json(root, layout.MANIFEST, lambda value: value.update(plan_sha256=digest(plan)))
+    for path in layout.EVALUATIONS:
+        if (root / path).exists():
+            edit_json(root, path, lambda value: value.update(plan=plan, plan_sha256=digest(plan)))
+
+
+@edit
+def policy_everywhere(root: Path, *, files: Sequence[str] = layout.EVALUATIONS) -> None:
+    """Let every episode carry the digest of its file's policy as that is now."""
+    for path in files:
+        edit_json(root, path, _name_policy)
+
+
+def _name_policy(value: dict[str, Any]) -> None:
+    for entry in value["episodes"]:
+        entry["policy_sha256"] = digest(value["policy"])
+
+
+@edit
+def adapter_everywhere(root: Path, *, sha256: str | None = None) -> None:
+    """Let manifest and after evaluation name the weights as they are now, or by another hash."""
+    named = sha256 or sha256_hex((root / layout.ADAPTER_WEIGHTS).read_bytes())
+    edit_json(root, layout.MANIFEST, lambda value: value["output_adapter"].update(sha256=named))
+    edit_json(root, layout.AFTER, lambda value: value["policy"].update(adapter_sha256=named))
+    policy_everywhere(root, files=[layout.AFTER])
+
+
+@edit
+def seal(root: Path, *, how: str = "all") -> None:
+    """Seal in the middle of the edits: what comes after stays unsealed."""
+    if how == "all":
+        seal_again(root)
+    else:
+        seal_run(root)
+
+
+@edit
+def draw(root: Path) -> None:
+    """Draw the pictures again from the records as they are now."""
+    draw_plots(root)
+
+
+@edit
+def packet(root: Path, *, html: bool = False, pdf: bool = False) -> None:
+    """Build the packet of the run as it is now."""
+    build_packet(root, options=PacketOptions(html=html, pdf=pdf, replay=False, pack=False))
