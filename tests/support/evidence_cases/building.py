@@ -8,12 +8,14 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from evidence_builder import build_run, reseal
+from old_layout import make_old_run
 
-from evidence_cases import archives
+from evidence_cases import archives, papers
 from evidence_cases.cases import EXAMPLES, SOUND, Case, read_case
 from evidence_cases.registry import make_edit
 from molforge_eval.sealing import seal_run
 
+DEFAULT_BASE = "built"
 SAMPLE = EXAMPLES.parent.parent / "data" / "sample_run.tar.gz"
 
 
@@ -29,6 +31,8 @@ def unpack_sample(root: Path) -> Path:
 
 
 MAKERS: Mapping[str, Callable[..., Path]] = {"build_run": build_run, "unpack_sample": unpack_sample}
+REMAKERS: Mapping[str, Callable[[Path, Path], Path]] = {"make_old_run": make_old_run}
+"""Makers that make a run in another layout from one of this."""
 
 
 class Corpus:
@@ -40,12 +44,16 @@ class Corpus:
 
     def copy(self, name: str, target: Path) -> Path:
         """Copy a sound run, made now if nobody has asked for it before."""
+        return Path(shutil.copytree(self.find(name), target, symlinks=True))
+
+    def find(self, name: str) -> Path:
+        """Find a sound run, which is not to be changed."""
         kept = self._folder / name / "run"
         if not kept.exists():
             kept.parent.mkdir(parents=True, exist_ok=True)
             case = read_case(EXAMPLES / SOUND / f"{name}.toml").case
             make_case(case, self, kept)
-        return Path(shutil.copytree(kept, target, symlinks=True))
+        return kept
 
 
 def make_case(case: Case, corpus: Corpus, root: Path) -> Path:
@@ -62,12 +70,16 @@ def make_case(case: Case, corpus: Corpus, root: Path) -> Path:
     Raises:
         CaseError: An edit cannot be made.
     """
-    if case.make is not None:
+    if case.make is not None and case.make in REMAKERS:
+        REMAKERS[case.make](corpus.find(case.base or DEFAULT_BASE), root)
+    elif case.make is not None:
         MAKERS[case.make](root, **case.arguments)
     else:
-        corpus.copy(case.base or "built", root)
+        corpus.copy(case.base or DEFAULT_BASE, root)
     for change in case.edits:
         make_edit(root, change)
     if case.edits and case.seal != "nothing":
         reseal(root) if case.seal == "all" else seal_run(root)
+    if case.paper is not None:
+        return papers.put_on_paper(root, case.paper)
     return root if case.pack is None else archives.pack(root, case.pack)

@@ -64,13 +64,15 @@ class Case(FrozenModel):
     base: str | None = None
     """Name of the sound run that the edits begin from; `built` when neither this nor `make` is stated."""
     make: str | None = None
-    """How a run is made from nothing, in place of a base."""
+    """How a run is made from nothing, or from the base in another layout."""
     arguments: Spec = Field(default_factory=dict)
     """Arguments of `make`."""
     edits: tuple[Spec, ...] = ()
     seal: Literal["nothing", "hashes", "all"] = "all"
     pack: Spec | None = None
     """Pack the run after it was sealed; the archive is then what is judged."""
+    paper: Spec | None = None
+    """Put the run into a packet PDF after it was sealed; the PDF is then what is judged."""
     between: tuple[Spec, ...] = ()
     """Edits made after the run was read and before it is checked."""
     command: Literal["validate", "verify"] = "validate"

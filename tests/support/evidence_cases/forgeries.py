@@ -8,6 +8,7 @@ from typing import Any
 
 from evidence_builder import edit_json, read_json
 from evidence_builder import reseal as seal_again
+from packet_builder import attachments_of
 
 from evidence_cases.registry import edit
 from molforge_eval import layout
@@ -65,5 +66,9 @@ def draw(root: Path) -> None:
 
 @edit
 def packet(root: Path, *, html: bool = False, pdf: bool = False) -> None:
-    """Build the packet of the run as it is now."""
+    """Build the packet of the run as it is now; its evidence alone unless a page is wanted."""
+    if not (html or pdf):
+        # Computed once for a seal: many cases take the evidence of one run.
+        attachments_of(root)
+        return
     build_packet(root, options=PacketOptions(html=html, pdf=pdf, replay=False, pack=False))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ import numpy as np
 import orjson
 from safetensors.numpy import load_file, save_file
 
+from evidence_cases.forgeries import adapter_everywhere
 from evidence_cases.registry import edit
 from evidence_cases.values import slots, value_of
 from molforge_eval import layout
@@ -49,10 +50,10 @@ def tensors(
     file: str = layout.ADAPTER_WEIGHTS,
 ) -> None:
     """Change the tensors whose names fit a pattern: fill, multiply, set the first value, rename, retype or drop."""
-    changed: dict[str, np.ndarray] = {}
     found = load_file(root / file)
     if not any(fnmatchcase(name, tensor) for name in found):
         raise LookupError(f"no tensor is named {tensor}")
+    changed: dict[str, np.ndarray] = {}
     for name, value in found.items():
         if not fnmatchcase(name, tensor):
             changed[name] = value
@@ -62,10 +63,15 @@ def tensors(
             new = new if dtype is None else new.astype(dtype)
             if first is not None:
                 new.flat[0] = first
-            changed[name if rename is None else name.replace(rename.partition("=>")[0], rename.partition("=>")[2])] = (
-                new
-            )
+            old, _, other = (rename or "").partition("=>")
+            changed[name if rename is None else name.replace(old, other)] = new
     save_file(changed, root / file, metadata={"format": "pt"})
+
+
+def change_tensors(root: Path, change: Callable[[dict[str, np.ndarray]], dict[str, np.ndarray]]) -> None:
+    """Change the tensors of the adapter as no edit says it, and let manifest and evaluation name the new file."""
+    save_file(change(load_file(root / layout.ADAPTER_WEIGHTS)), root / layout.ADAPTER_WEIGHTS)
+    adapter_everywhere(root)
 
 
 @edit

@@ -9,10 +9,10 @@ import numpy as np
 import orjson
 import pytest
 from evidence_builder import reseal, write
-from flaws import rename_adapter, tensors
+from evidence_cases.forgeries import adapter_everywhere
+from evidence_cases.pictures import change_tensors
 
 from molforge_eval import layout
-from molforge_eval.canonical import sha256_hex
 from molforge_eval.validate import validate
 
 
@@ -23,7 +23,7 @@ def spell(header: dict[str, object], data: bytes, *, pad: int = 0) -> bytes:
 
 
 def codes(run: Path) -> set[str]:
-    rename_adapter(run, sha256_hex((run / layout.ADAPTER_WEIGHTS).read_bytes()))
+    adapter_everywhere(run)
     reseal(run)
     return {item.code for item in validate(run).findings}
 
@@ -44,7 +44,7 @@ def test_a_value_that_is_not_finite_is_counted_in_every_number_format(run_copy: 
     data = BROKEN[kind]
     entry = {"dtype": kind, "shape": [2], "data_offsets": [0, len(data)]}
     write(run_copy, layout.ADAPTER_WEIGHTS, spell({"a": entry}, data))
-    rename_adapter(run_copy, sha256_hex((run_copy / layout.ADAPTER_WEIGHTS).read_bytes()))
+    adapter_everywhere(run_copy)
     items = [item for item in validate(run_copy).findings if item.code == "WEIGHTS_NOT_FINITE"]
 
     assert [(item.what, item.where.pointer) for item in items] == [('1 values of tensor "a" are not finite', "a")]
@@ -178,7 +178,7 @@ def renamed(spelling: str) -> Callable[[Path], None]:
             found[spelling.format(module=module, bare=module.removeprefix("base_model.model."), side=side)] = value
         return found
 
-    return tensors(rename)
+    return lambda run: change_tensors(run, rename)
 
 
 @pytest.mark.parametrize(
@@ -210,7 +210,7 @@ def test_c032_a_module_that_the_settings_do_not_name_is_named_with_the_count(run
 
 
 def test_c032_a_module_with_one_factor_and_a_named_one_without_any_are_named(run_copy: Path) -> None:
-    tensors(lambda values: {name: value for name, value in values.items() if "layers.1" not in name})(run_copy)
+    change_tensors(run_copy, lambda values: {name: value for name, value in values.items() if "layers.1" not in name})
     configure(run_copy, target_modules=[f"model.layers.{layer}.self_attn.q_proj" for layer in range(2)])
 
     assert "ADAPTER_KEYS_DIFFER" in codes(run_copy)
@@ -224,7 +224,7 @@ def test_weights_beside_the_factors_are_not_taken_for_factors(run_copy: Path) ->
         head = np.ones((8, 16), np.float32)
         return {**still, f"{first}.lora_magnitude_vector": magnitude, "base_model.model.lm_head.weight": head}
 
-    tensors(dress)(run_copy)
+    change_tensors(run_copy, dress)
     found = codes(run_copy)
 
     # The manifest counted the factors alone.
@@ -238,13 +238,13 @@ def test_embeddings_that_were_saved_and_not_trained_do_not_count_as_trainable(ru
     manifest = orjson.loads((run_copy / layout.MANIFEST).read_bytes())
     manifest["output_adapter"]["parameters"] += 8 * 16
     (run_copy / layout.MANIFEST).write_bytes(orjson.dumps(manifest))
-    tensors(embed)(run_copy)
+    change_tensors(run_copy, embed)
 
     assert codes(run_copy) == set()
 
 
 def test_a_first_factor_of_zero_is_as_good_as_a_second_one(run_copy: Path) -> None:
-    tensors(lambda values: {name: value * ("lora_B" in name) for name, value in values.items()})(run_copy)
+    change_tensors(run_copy, lambda values: {name: value * ("lora_B" in name) for name, value in values.items()})
     assert codes(run_copy) == {"ADAPTER_ZERO"}
 
 
@@ -262,7 +262,7 @@ def test_one_second_factor_that_moved_is_enough(run_copy: Path) -> None:
     def still(values: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         return {name: value * (".lora_B" not in name or "layers.1" in name) for name, value in values.items()}
 
-    tensors(still)(run_copy)
+    change_tensors(run_copy, still)
 
     assert codes(run_copy) == set()
 
