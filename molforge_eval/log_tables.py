@@ -21,6 +21,7 @@ from molforge_eval.limits import Limits
 from molforge_eval.rollout_table import GrowingTable
 from molforge_eval.run_files import RunFiles
 from molforge_eval.shape import shape_of
+from molforge_eval.strict_json import read_value
 
 TRAINER_HEAD: Mapping[str, Any] = {
     "line": pl.Int64,
@@ -128,6 +129,29 @@ def _gated_batches(files: RunFiles, path: str, ledger: Ledger, limits: Limits) -
                 yield batch
     except OSError as error:
         ledger.add(finding("FILE_UNREADABLE", f"the file cannot be read: {error.strerror or error}", file=path))
+
+
+def rows_at(
+    files: RunFiles, limits: Limits, numbers: Sequence[int], starts: Sequence[int]
+) -> Iterator[Mapping[str, Any]]:
+    """Read lines of the rollout log again, each with its number as `line`.
+
+    Args:
+        files: The files of the run.
+        limits: Bounds on what is read.
+        numbers: Numbers of the lines.
+        starts: Byte at which each begins.
+
+    Raises:
+        OSError: The log cannot be read.
+    """
+    if not numbers:
+        return
+    with files.open(layout.ROLLOUTS) as log:
+        for number, start in zip(numbers, starts, strict=True):
+            log.seek(start)
+            text = log.readline(limits.line_bytes + 1).rstrip(b"\r\n")
+            yield {**read_value(text, limits).value, "line": number}
 
 
 def fits(value: Any, shape: str, path: str, line: int | None, ledger: Ledger) -> bool:

@@ -86,4 +86,5 @@ def _table_row(number: int, line: Mapping[str, Any]) -> dict[str, Any]:
         "tool": action if action in _TOOLS else None,
         "has_completion": isinstance(completion, str),
         "opens_call": isinstance(completion, str) and CALL_OPENING in completion,
+        "names_tool": None,
     }

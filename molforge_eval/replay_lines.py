@@ -22,9 +22,9 @@ from molforge_eval.checks.rounding import agrees
 from molforge_eval.endings import laboratory_ending
 from molforge_eval.findings import Finding
 from molforge_eval.limits import Limits
+from molforge_eval.log_tables import rows_at
 from molforge_eval.replay_record import UNREAD, squeezed, text_code, unlike_calls, unlike_scenario
 from molforge_eval.run_files import RunFiles
-from molforge_eval.strict_json import read_value
 from molforge_eval.training_reward import conduct_of, training_reward
 
 Row = Mapping[str, Any]
@@ -59,13 +59,7 @@ class LinesTask(NamedTuple):
         Raises:
             OSError: The log cannot be read.
         """
-        rows = []
-        with self.files.open(layout.ROLLOUTS) as log:
-            for number, start in zip(self.numbers, self.starts, strict=True):
-                log.seek(start)
-                text = log.readline(self.limits.line_bytes + 1).rstrip(b"\r\n")
-                rows.append({**read_value(text, self.limits).value, "line": number})
-        return tuple(rows)
+        return tuple(rows_at(self.files, self.limits, self.numbers, self.starts))
 
 
 def replay_lines(task: LinesTask) -> Iterator[Finding]:

@@ -58,18 +58,30 @@ ROLLOUT_SCHEMA: Mapping[str, Any] = {
     "max_budget": pl.Int64,
     "has_completion": pl.Boolean,
     "opens_call": pl.Boolean,
+    "names_tool": pl.Boolean,
     "chain_holds": pl.Boolean,
 }
 """What checks and reports ask of a rollout line. Long texts stay in the file: `start` is the byte at which the line
 begins there. `prompt_mark` is the `mark_of` its prompt, `suite` and `max_budget` are those of its scenario, each `None`
-without one; `opens_call` tells whether its completion opens a call block, `chain_holds` whether the line is chained to
+without one; `opens_call` tells whether its completion opens a call block, `names_tool` whether it names the tool that
+was called (`None` without a call or a completion), `chain_holds` whether the line is chained to
 the one before it."""
 
-MADE = ("line", "start", "prompt_mark", "suite", "max_budget", "has_completion", "opens_call", "chain_holds")
+MADE = (
+    "line",
+    "start",
+    "prompt_mark",
+    "suite",
+    "max_budget",
+    "has_completion",
+    "opens_call",
+    "names_tool",
+    "chain_holds",
+)
 """Columns that no key of a line gives."""
 _COPIED = tuple(name for name in ROLLOUT_SCHEMA if name not in MADE)
 _take_copied = itemgetter(*_COPIED)
-_take_texts = itemgetter("prompt", "scenario", "raw_completion")
+_take_texts = itemgetter("prompt", "scenario", "raw_completion", "tool")
 _take_task = itemgetter("suite", "max_budget")
 _NO_TASK = (None, None)
 
@@ -98,7 +110,7 @@ class GrowingTable:
             rows: The lines; at least one.
             holds: Whether each is chained to the one before it.
         """
-        prompts, scenarios, completions = zip(*map(_take_texts, rows), strict=True)
+        prompts, scenarios, completions, tools = zip(*map(_take_texts, rows), strict=True)
         tasks = [_NO_TASK if scenario is None else _take_task(scenario) for scenario in scenarios]
         suites, budgets = zip(*tasks, strict=True)
         made: tuple[Iterable[Any], ...] = (
@@ -109,6 +121,10 @@ class GrowingTable:
             budgets,
             [completion is not None for completion in completions],
             [completion is not None and CALL_OPENING in completion for completion in completions],
+            [
+                None if completion is None or tool is None else tool in completion
+                for completion, tool in zip(completions, tools, strict=True)
+            ],
             holds,
         )
         for name, values in zip(MADE, made, strict=True):

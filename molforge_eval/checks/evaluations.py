@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
+from molforge_env.grading import SCORE_NAMES
 from molforge_eval.canonical import digest, plain
 from molforge_eval.catalogue import finding, seen
 from molforge_eval.checks.rounding import agrees
@@ -88,8 +89,23 @@ def _check_ending(path: str, index: int, episode: EpisodeRecord) -> Iterator[Fin
         yield wrong(what.replace("  ", " "), "/scores")
     if (episode.ended_by == "env_error") != (episode.error is not None):
         yield wrong(f"ended_by is {seen(episode.ended_by)}, error is {seen(episode.error)}", "/error")
+    yield from _check_scores(path, index, episode)
     if episode.ended_by == "submit" and done and done[0].action_type != "submit":
         yield wrong(f'ended_by is "submit", the last step is {seen(done[0].action_type)}', "/ended_by", done[0].step)
+
+
+def _check_scores(path: str, index: int, episode: EpisodeRecord) -> Iterator[Finding]:
+    """A graded episode has every grader score and no other."""
+    if episode.scores is None:
+        return
+    place: dict[str, Any] = {"file": path, "pointer": f"/episodes/{index}/scores", "episode": episode.episode_id}
+    missing = [name for name in SCORE_NAMES if name not in episode.scores]
+    if missing:
+        what = f"{len(missing)} of {len(SCORE_NAMES)} grader scores are missing, the first is {seen(missing[0])}"
+        yield finding("SCORES_INCOMPLETE", what, **place)
+    strange = sorted(name for name in episode.scores if name not in SCORE_NAMES)
+    if strange:
+        yield finding("SCORES_INCOMPLETE", f"score {seen(strange[0])} is none of the grader's", **place)
 
 
 def _check_turns(path: str, index: int, episode: EpisodeRecord) -> Iterator[Finding]:

@@ -9,13 +9,12 @@ import polars as pl
 
 from molforge_eval import layout
 from molforge_eval.catalogue import finding, seen
+from molforge_eval.checks.speech import MOST_FALLBACK, foreign_lines
 from molforge_eval.findings import Finding
 from molforge_eval.records.fields import COMPLETED_ENDINGS
 from molforge_eval.run_directory import RunDirectory
 
 _PATH = layout.ROLLOUTS
-_MOST_FALLBACK = 0.05
-"""Share of calls that may come from a fallback."""
 _MOST_BROKEN = 0.25
 """Share of episodes that may break in the environment."""
 _EPISODES_FOR_A_VERDICT = 20
@@ -36,6 +35,7 @@ def check(run: RunDirectory) -> Iterator[Finding]:
         pl.col("ended_by").last(),
         pl.col("ended_by").is_not_null().sum().alias("endings"),
         pl.col("episode_score").last(),
+        pl.col("training_reward").last(),
         pl.col("trainer_step").n_unique().alias("steps_seen"),
         pl.col("trainer_step").first(),
         pl.col("generation").first(),
@@ -45,7 +45,7 @@ def check(run: RunDirectory) -> Iterator[Finding]:
     yield from _check_facts(lines)
     yield from _check_steps(lines)
     yield from _check_groups(run, episodes)
-    yield from _check_conduct(lines, episodes)
+    yield from _check_conduct(run, lines, episodes)
 
 
 def _check_whole(episodes: pl.DataFrame) -> Iterator[Finding]:
@@ -139,12 +139,15 @@ def _check_groups(run: RunDirectory, episodes: pl.DataFrame) -> Iterator[Finding
         yield finding("STEPS_DIFFER", what, file=_PATH, line=row["first_line"], episode=row["episode_id"])
 
 
-def _check_conduct(lines: pl.DataFrame, episodes: pl.DataFrame) -> Iterator[Finding]:
-    fallback = lines.filter(pl.col("source") == "fallback")
+def _check_conduct(run: RunDirectory, lines: pl.DataFrame, episodes: pl.DataFrame) -> Iterator[Finding]:
+    named = lines.filter(pl.col("source") == "fallback")
+    foreign = foreign_lines(run)
+    fallback = pl.concat([named.select("line", "episode_id"), foreign.select("line", "episode_id")]).sort("line")
     if len(fallback):
         share = len(fallback) / len(lines)
-        what = f"{len(fallback)} of {len(lines)} lines came from a fallback, not from the model"
-        code = "FALLBACK_RULES" if share > _MOST_FALLBACK else "FALLBACK_PRESENT"
+        beside = f"; {len(foreign)} of them do not stand in the model's words" if len(foreign) else ""
+        what = f"{len(fallback)} of {len(lines)} lines came from a fallback, not from the model{beside}"
+        code = "FALLBACK_RULES" if share > MOST_FALLBACK else "FALLBACK_PRESENT"
         yield finding(code, what, file=_PATH, line=fallback["line"][0], episode=fallback["episode_id"][0])
     broken = episodes.filter(pl.col("ended_by") == "env_error")
     if len(broken):
@@ -153,11 +156,19 @@ def _check_conduct(lines: pl.DataFrame, episodes: pl.DataFrame) -> Iterator[Find
         code = "ENVIRONMENT_BROKEN" if share > _MOST_BROKEN else "ENVIRONMENT_FAULTS"
         yield finding(code, what, file=_PATH, line=broken["first_line"][0], episode=broken["episode_id"][0])
     ended = episodes.filter(pl.col("ended_by").is_in(sorted(COMPLETED_ENDINGS)))
-    if len(episodes) >= _EPISODES_FOR_A_VERDICT and not len(ended):
-        what = f"none of {len(episodes)} episodes was ended by the laboratory, all scores are {seen(0.0)}"
-        yield finding("EPISODES_UNFINISHED", what, file=_PATH, line=int(episodes["first_line"].to_list()[0]))
-    # A block that could not be read ends an episode as `malformed_call`, which is the model's own doing and no fault.
-    unparsed = lines.filter((pl.col("ended_by") == "no_call") & pl.col("opens_call"))
-    for line, episode, step in unparsed.select("line", "episode_id", "step_index").iter_rows():
-        what = "the completion opens a call block and no call was read from it"
-        yield finding("CALL_UNREAD", what, file=_PATH, line=line, episode=episode, step=step)
+    if len(episodes) >= _EPISODES_FOR_A_VERDICT:
+        yield from _check_outcomes(episodes, len(ended))
+
+
+def _check_outcomes(episodes: pl.DataFrame, ended: int) -> Iterator[Finding]:
+    """Some episodes are ended by the laboratory, and not all of them are paid alike."""
+    paid = episodes["training_reward"].drop_nulls()
+    is_constant = len(paid) == len(episodes) and paid.n_unique() == 1
+    first = int(episodes["first_line"].to_list()[0])
+    if not ended:
+        reward = f"the reward is {seen(paid[0])} in all" if is_constant else "and all score 0.0"
+        what = f"none of {len(episodes)} episodes was ended by the laboratory, {reward}"
+        yield finding("EPISODES_UNFINISHED", what, file=_PATH, line=first)
+    elif is_constant:
+        what = f"all {len(episodes)} episodes were paid {seen(paid[0])}"
+        yield finding("REWARD_CONSTANT", what, file=_PATH, line=first, pointer="/training_reward")
