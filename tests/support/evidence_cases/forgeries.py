@@ -50,6 +50,31 @@ def adapter_everywhere(root: Path, *, sha256: str | None = None) -> None:
 
 
 @edit
+def sample_copies(root: Path, *, seeds: int) -> None:
+    """Plan more sampled seeds, and write the last episodes of each task once more for the new ones."""
+    edit_json(root, layout.PLAN, lambda plan: plan["parts"][1].update(seeds=list(range(seeds))))
+    plan_everywhere(root)
+    edit_json(root, layout.MANIFEST, lambda value: value["configuration"].update(eval_seeds=seeds))
+    for path in layout.EVALUATIONS:
+        edit_json(root, path, lambda value: _copy_samples(value, seeds))
+
+
+def _copy_samples(value: dict[str, Any], seeds: int) -> None:
+    last = max(entry["seed"] for entry in value["episodes"])
+    copied = []
+    for entry in value["episodes"]:
+        copied.append(entry)
+        if entry["part"] == "sampled" and entry["seed"] == last:
+            copied += [_as_of_seed(entry, seed) for seed in range(last + 1, seeds)]
+    value["episodes"] = copied
+
+
+def _as_of_seed(entry: dict[str, Any], seed: int) -> dict[str, Any]:
+    scenario = {**entry["scenario"], "seed": None if entry["scenario"]["seed"] is None else seed}
+    return {**entry, "episode_id": f"sampled:{entry['scenario_id']}:{seed}", "seed": seed, "scenario": scenario}
+
+
+@edit
 def seal(root: Path, *, how: str = "all") -> None:
     """Seal in the middle of the edits: what comes after stays unsealed."""
     if how == "all":
