@@ -15,7 +15,7 @@ import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path, PurePosixPath
-from typing import IO, NamedTuple
+from typing import IO, BinaryIO, NamedTuple
 
 from molforge_env.errors import UnreadableError
 from molforge_eval import layout
@@ -26,10 +26,14 @@ from molforge_eval.limits import DEFAULT_LIMITS, Limits
 from molforge_eval.run_files import list_run
 from molforge_eval.sealing import write_whole
 from molforge_eval.shape import shape_of
+from molforge_eval.zip_directory import faults_of_places, read_end
 
 _MOMENT = (1980, 1, 1, 0, 0, 0)
 """The date that every member carries: the earliest that a zip can hold."""
 _MODE = (stat.S_IFREG | 0o644) << 16
+_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+_LISTED_BYTES = 1024
+"""Bytes that one member may take in the listing: 46, its name, and what few writers add."""
 _CHUNK = 2**18
 _RATIO_FROM = 2**20
 _LONGEST_NAME = 255
@@ -96,12 +100,14 @@ def unpack_archive(path: Path, limits: Limits = DEFAULT_LIMITS) -> UnpackedRun:
     holder = Path(tempfile.mkdtemp(prefix="molforge-run-"))
     findings: list[Finding] = []
     try:
-        with zipfile.ZipFile(path) as archive:
+        with path.open("rb") as file, _opened(file, limits) as archive:
             members = archive.infolist()
+            findings += _look_around(file, path.name, members)
             if len(members) > limits.archive_entries:
                 what = f"the archive has {len(members)} members, the limit is {limits.archive_entries}"
                 findings.append(finding("ARCHIVE_TOO_LARGE", what, file=path.name))
                 members = members[: limits.archive_entries]
+            members = _without_misplaced(file, members, findings)
             _unpack_members(archive, members, holder, limits, findings)
     except BaseException as error:
         shutil.rmtree(holder, ignore_errors=True)
@@ -111,10 +117,45 @@ def unpack_archive(path: Path, limits: Limits = DEFAULT_LIMITS) -> UnpackedRun:
         raise UnreadableError(
             f"{printable(path.name)} is no zip archive that can be read: {printable(str(reason))}",
             where=str(path),
-            mend="Name the folder of a run, or the zip archive of one; a file of a run is not judged alone.",
+            mend="Name the folder of a run, a zip archive of one, or its packet PDF; no other file is judged.",
         ) from error
     root, beside = _root_of(holder)
     return UnpackedRun(holder, root, (*findings, *beside))
+
+
+def _opened(file: BinaryIO, limits: Limits) -> zipfile.ZipFile:
+    """Open an archive whose listing is not longer than the limit on its members allows.
+
+    Raises:
+        ValueError: The listing is too long, and would become objects before one of them could be refused.
+    """
+    end = read_end(file)
+    most = limits.archive_entries * _LISTED_BYTES
+    if end is not None and end.listing_bytes > most:
+        raise ValueError(f"its listing has {end.listing_bytes} bytes, the limit archive_entries allows {most}")
+    return zipfile.ZipFile(file)
+
+
+def _look_around(file: BinaryIO, name: str, members: list[zipfile.ZipInfo]) -> Iterator[Finding]:
+    """Name bytes before the first member and after the end: another reader may take the file for another kind."""
+    before = min((member.header_offset for member in members), default=0)
+    end = read_end(file)
+    after = 0 if end is None else end.trailing
+    for count, place in ((before, "before"), (after, "after")):
+        if count > 0:
+            yield finding("ARCHIVE_PADDED", f"{count} bytes stand {place} the archive", file=name)
+
+
+def _without_misplaced(
+    file: BinaryIO, members: list[zipfile.ZipInfo], findings: list[Finding]
+) -> list[zipfile.ZipInfo]:
+    misplaced = {id(member): what for member, what in faults_of_places(file, members)}
+    findings += [
+        finding("ARCHIVE_MEMBER_MISPLACED", misplaced[id(member)], file=member.filename)
+        for member in members
+        if id(member) in misplaced
+    ]
+    return [member for member in members if id(member) not in misplaced]
 
 
 def _unpack_members(
@@ -122,9 +163,10 @@ def _unpack_members(
 ) -> None:
     room = limits.archive_bytes
     taken: set[str] = set()
+    folders: set[PurePosixPath] = set()
     for member in members:
         fault = _name_fault(member) or _kind_fault(member)
-        folded = unicodedata.normalize("NFC", member.filename).casefold()
+        folded = unicodedata.normalize("NFC", member.filename).casefold().rstrip("/")
         if fault is None and folded in taken:
             fault = "ARCHIVE_MEMBER_REPEATED", "the archive has this name twice, or once more in other letters"
         if fault is not None:
@@ -133,6 +175,11 @@ def _unpack_members(
         taken.add(folded)
         if member.is_dir():
             continue
+        folders.update(PurePosixPath(member.filename).parents)
+        if len(folders) > limits.directory_entries:
+            what = f"the members lie in more than {limits.directory_entries} folders"
+            findings.append(finding("ARCHIVE_TOO_LARGE", what, file=member.filename))
+            return
         target = holder / PurePosixPath(member.filename)
         written, fault = _write_member(archive, member, target, room, limits)
         room -= written
@@ -174,6 +221,10 @@ def _kind_fault(member: zipfile.ZipInfo) -> tuple[str, str] | None:
         return "ARCHIVE_MEMBER_LINKED", "the member is a link or a special file; it was not unpacked"
     if member.flag_bits & 0x1:
         return "ARCHIVE_MEMBER_UNREADABLE", "the member is encrypted"
+    if member.compress_type not in _METHODS:
+        # The others may ask for gigabytes of memory before they give a byte.
+        what = f"the member is packed by method {member.compress_type}; stored and deflated ones are read"
+        return "ARCHIVE_MEMBER_UNREADABLE", what
     return None
 
 
@@ -194,7 +245,8 @@ def _write_member(
                     return written, ("ARCHIVE_MEMBER_INFLATES", what)
                 written_file.write(chunk)
     except (zipfile.BadZipFile, zlib.error, OSError, EOFError, NotImplementedError, RuntimeError) as error:
-        return written, ("ARCHIVE_MEMBER_UNREADABLE", f"the member cannot be unpacked: {error}")
+        reason = (isinstance(error, OSError) and error.strerror) or error
+        return written, ("ARCHIVE_MEMBER_UNREADABLE", f"the member cannot be unpacked: {reason}")
     return written, None
 
 

@@ -30,6 +30,8 @@ class Limits(FrozenModel):
     """Width times height of a plot."""
     directory_entries: Positive = 20_000
     """Files and folders of a run."""
+    directory_bytes: Positive = 32 * 2**30
+    """All files of a run together; those beyond are not opened."""
     archive_entries: Positive = 20_000
     archive_bytes: Positive = 4 * 2**30
     """All members together, counted while they are read."""

@@ -14,11 +14,11 @@ from typing import Any
 import orjson
 
 from molforge_eval.canonical import plain
+from molforge_eval.csv_rows import FORMULA_MARKS
 from molforge_eval.records.artifacts import MetricsRow
 from molforge_eval.records.training import RolloutLine
 
 COLUMNS: tuple[str, ...] = tuple(MetricsRow.model_fields)
-FORMULA_MARKS = ("=", "+", "-", "@", "\t", "\r")
 
 
 def table_bytes(lines: Iterable[RolloutLine]) -> bytes:

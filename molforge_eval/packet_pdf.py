@@ -53,9 +53,11 @@ def is_pdf(path: Path) -> bool:
     """Tell whether a file begins as a PDF."""
     try:
         with path.open("rb") as file:
-            return _HEAD in file.read(_HEAD_WITHIN)
+            head = file.read(_HEAD_WITHIN)
     except OSError:
         return False
+    # An archive may begin with a packet that is stored in it as it is.
+    return _HEAD in head and not head.startswith(b"PK")
 
 
 def unpack_packet(path: Path, limits: Limits = DEFAULT_LIMITS) -> UnpackedPacket:

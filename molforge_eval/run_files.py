@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from molforge_env.errors import UnreadableError
+from molforge_eval import layout
 from molforge_eval.catalogue import finding
 from molforge_eval.findings import Finding
 from molforge_eval.limits import DEFAULT_LIMITS, Limits
@@ -94,7 +95,21 @@ def list_run(root: Path, limits: Limits = DEFAULT_LIMITS) -> RunFiles:
             fault = _list_entry(entry, path, sizes, folders)
             if fault is not None:
                 findings.append(fault)
-    return RunFiles(root=root, sizes=dict(sorted(sizes.items())), findings=tuple(findings))
+    kept = _within(dict(sorted(sizes.items())), findings, limits)
+    return RunFiles(root=root, sizes=kept, findings=tuple(findings))
+
+
+def _within(sizes: dict[str, int], findings: list[Finding], limits: Limits) -> dict[str, int]:
+    """Leave out the largest files when all together are beyond the limit: a file of holes costs its maker nothing."""
+    total = sum(sizes.values())
+    for path in sorted(sizes, key=lambda entry: -sizes[entry]):
+        if total <= limits.directory_bytes:
+            break
+        what = f"the file has {sizes[path]} bytes, all files of a run may have {limits.directory_bytes} together"
+        findings.append(finding("FILE_TOO_LARGE", what, file=path))
+        total -= sizes[path]
+        del sizes[path]
+    return sizes
 
 
 def _list_entry(entry: os.DirEntry[str], path: str, sizes: dict[str, int], folders: list[str]) -> Finding | None:
@@ -109,6 +124,8 @@ def _list_entry(entry: os.DirEntry[str], path: str, sizes: dict[str, int], folde
         return finding("FILE_LINKED", "the file is a symbolic link; it was not followed", file=path)
     if stat.S_ISDIR(mode.st_mode):
         folders.append(path)
+        if layout.is_packed(path):
+            return finding("FILE_SPECIAL", "a folder stands where a file belongs", file=path)
     elif stat.S_ISREG(mode.st_mode):
         sizes[path] = mode.st_size
     else:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from molforge_eval import layout
 from molforge_eval.catalogue import finding, seen
 from molforge_eval.findings import Finding
+from molforge_eval.png_text import PngFaultError, read_png_text
 from molforge_eval.run_directory import RunDirectory
 
 _BLOCK = 2**21
@@ -30,20 +31,34 @@ class _Trace(NamedTuple):
 
 _TOKEN = rb"[A-Za-z0-9_]{30,}"
 _NAME = rb"[A-Za-z0-9._-]{1,64}"
+_TOKEN_MARKS = (b"hf_", b"ghp_", b"gho_", b"ghs_", b"ghu_", b"ghr_", b"github_pat_", b"npm_", b"wandb_v1_")
+_HOMES = (b"/home/", b"/Users/", b"/root/", b":\\\\Users\\\\", b":\\Users\\")
+"""The last two: as JSON spells a path of Windows, and as any other text does."""
 _TRACES = (
-    *(_Trace("SECRET_PRESENT", mark, _TOKEN) for mark in (b"hf_", b"ghp_", b"gho_", b"ghs_", b"github_pat_")),
+    *(_Trace("SECRET_PRESENT", mark, _TOKEN) for mark in _TOKEN_MARKS),
     _Trace("SECRET_PRESENT", b"sk-", rb"[A-Za-z0-9_-]{32,}"),
     _Trace("SECRET_PRESENT", b"AKIA", rb"[0-9A-Z]{16}"),
+    _Trace("SECRET_PRESENT", b"ASIA", rb"[0-9A-Z]{16}"),
+    _Trace("SECRET_PRESENT", b"AIza", rb"[A-Za-z0-9_-]{35}"),
+    _Trace("SECRET_PRESENT", b"ya29.", rb"[A-Za-z0-9_-]{20,}"),
+    _Trace("SECRET_PRESENT", b"glpat-", rb"[A-Za-z0-9_-]{20,}"),
+    _Trace("SECRET_PRESENT", b"hooks.slack.com/services/", rb"[A-Za-z0-9/]{20,}"),
+    _Trace("SECRET_PRESENT", b"WANDB_API_KEY", rb"[\\\"':= ]{1,8}[0-9a-f]{40}"),
+    _Trace("SECRET_PRESENT", b"aws_secret_access_key", rb"[\\\"':= ]{1,8}[A-Za-z0-9/+=]{40}"),
     _Trace("SECRET_PRESENT", b"xox", rb"[abprs]-[A-Za-z0-9-]{20,}"),
     _Trace("SECRET_PRESENT", b"-----BEGIN ", rb"[A-Z ]{0,20}PRIVATE KEY-----"),
-    *(_Trace("HOME_PATH_PRESENT", mark, _NAME) for mark in (b"/home/", b"/Users/", b"/root/", b":\\\\Users\\\\")),
+    *(_Trace("HOME_PATH_PRESENT", mark, _NAME) for mark in _HOMES),
 )
 
 
 def check(run: RunDirectory) -> Iterator[Finding]:
     """Search the text records; of each kind the first place in a file is named."""
     for path in run.files.sizes:
-        is_text = path.endswith((".json", ".jsonl", ".csv", ".md")) and not path.startswith("adapters/tokenizer")
+        if path.endswith(".png") and layout.is_record(path):
+            yield from _search_picture(run, path)
+        is_text = path.endswith((".json", ".jsonl", ".csv", ".md", ".jinja")) and not path.startswith(
+            "adapters/tokenizer"
+        )
         if is_text and (layout.is_record(path) or path == layout.CHECKSUMS):
             yield from _search(run, path)
 
@@ -65,6 +80,20 @@ def _search(run: RunDirectory, path: str) -> Iterator[Finding]:
                 lines += block.count(b"\n")
     except OSError as error:
         yield finding("FILE_UNREADABLE", f"the file cannot be read: {error.strerror or error}", file=path)
+
+
+def _search_picture(run: RunDirectory, path: str) -> Iterator[Finding]:
+    try:
+        data = run.files.read(path, at_most=run.limits.file_bytes)
+        texts = {} if data is None else read_png_text(data).texts
+    except (OSError, PngFaultError):
+        # Whoever looks at pictures names it.
+        return
+    block = "\n".join(texts.values()).encode()
+    for code in ("SECRET_PRESENT", "HOME_PATH_PRESENT"):
+        found = next(((trace, hit) for trace in _TRACES if trace.code == code and (hit := trace.find(block))), None)
+        if found is not None:
+            yield finding(code, f"a text of the picture holds {_words(found[0], found[1].group())}", file=path)
 
 
 def _words(trace: _Trace, found: bytes) -> str:

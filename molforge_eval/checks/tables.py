@@ -7,8 +7,7 @@ dropped or added is named once instead of shifting every row after it.
 from __future__ import annotations
 
 import csv
-import io
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from typing import Any
 
 import orjson
@@ -16,13 +15,21 @@ import polars as pl
 
 from molforge_eval import layout
 from molforge_eval.catalogue import finding, seen
+from molforge_eval.csv_rows import FORMULA_MARKS, is_formula, read_rows
 from molforge_eval.findings import Finding
-from molforge_eval.metrics_table import COLUMNS, FORMULA_MARKS, row_of
+from molforge_eval.limits import Limits
+from molforge_eval.metrics_table import COLUMNS, row_of
 from molforge_eval.rollout_table import ROLLOUT_SCHEMA
 from molforge_eval.run_directory import RunDirectory
 from molforge_eval.shape import shape_of
+from molforge_eval.strict_json import BYTE_ORDER_MARK
 
 _LOOK_AHEAD = 200
+_MOST_SURPLUS = 10_000
+"""Rows beyond those of the log that are still read."""
+_MOST_ROWS = 200_000
+"""Rows that are read where there is no log to compare with."""
+_HEADER = ",".join(COLUMNS).encode() + b"\n"
 _IDENTITY = ("episode_id", "turn", "step_index", "tool_name", "error_code")
 _PLACES = tuple(COLUMNS.index(column) for column in _IDENTITY)
 
@@ -42,10 +49,13 @@ def check(run: RunDirectory) -> Iterator[Finding]:
         yield finding("FILE_TOO_LARGE", what, file=path)
     elif not _is_equal(data, run.rollouts):
         # Without a log there is nothing to compare with, and the shape of each row is all that can be asked.
-        yield from _walk(data, run.rollouts if layout.ROLLOUTS in run.files else None)
+        yield from _walk(data, run.rollouts if layout.ROLLOUTS in run.files else None, run.limits)
 
 
 def _is_equal(data: bytes, rollouts: pl.DataFrame) -> bool:
+    # The fast reader makes a column of every name of a header, however many there are.
+    if not data.startswith(_HEADER):
+        return False
     try:
         table = pl.read_csv(data, infer_schema=False, empty_string_is_null=False, quote_char='"')
     except pl.exceptions.PolarsError:
@@ -81,30 +91,63 @@ def _guarded(column: str) -> pl.Expr:
     return pl.when(is_formula).then(pl.concat_str(pl.lit("'"), text)).otherwise(text).alias(column)
 
 
-def _walk(data: bytes, rollouts: pl.DataFrame | None) -> Iterator[Finding]:
+def _walk(data: bytes, rollouts: pl.DataFrame | None, limits: Limits) -> Iterator[Finding]:
     path = layout.METRICS_TABLE
+    if data.startswith(BYTE_ORDER_MARK):
+        yield finding("TEXT_MARKED", "the table begins with a byte order mark", file=path, line=1)
+        data = data[len(BYTE_ORDER_MARK) :]
     try:
-        text = data.decode("utf-8-sig")
+        data.decode("utf-8")
     except UnicodeDecodeError as error:
         yield finding("TEXT_UNDECODABLE", f"byte {error.start + 1} is not UTF-8", file=path)
         return
-    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
-    rows: list[tuple[int, list[str]]] = []
-    try:
-        rows.extend((reader.line_num, row) for row in reader)
-    except csv.Error as error:
-        yield finding("TABLE_UNREADABLE", f"the table cannot be read: {error}", file=path, line=reader.line_num or 1)
+    if b"\0" in data:
+        line = data.count(b"\n", 0, data.index(b"\0")) + 1
+        yield finding("TEXT_NUL", "the table holds a NUL character", file=path, line=line)
         return
-    header = rows[0][1] if rows else []
-    if tuple(header) != COLUMNS:
-        wrong = [name for name in COLUMNS if name not in header] or header
+    if b"\r\n" in data:
+        line = data.count(b"\n", 0, data.index(b"\r\n")) + 1
+        yield finding("LINE_RETURNED", "the line ends in carriage return and newline", file=path, line=line)
+    header, *rows = yield from _collect(data, None if rollouts is None else len(rollouts), limits)
+    if header[0] == 0:
+        return
+    if tuple(header[1]) != COLUMNS:
+        wrong = [name for name in COLUMNS if name not in header[1]] or header[1]
         what = f"the columns are not those of this version; it wants {seen(wrong[0]) if wrong else 'a header'}"
         yield finding("TABLE_HEADER_DIFFERS", what, file=path, line=1)
         return
+    yield from _find_formulas(rows)
     if rollouts is None:
-        yield from _check_shapes(rows[1:])
+        yield from _check_shapes(rows)
     else:
-        yield from _compare(rows[1:], rollouts.select("line", *COLUMNS).to_dicts())
+        yield from _compare(rows, rollouts.select("line", *COLUMNS).to_dicts())
+
+
+def _collect(data: bytes, lines: int | None, limits: Limits) -> Generator[Finding, None, list[tuple[int, list[str]]]]:
+    """Read header and rows, no more than could be of use; a header of line 0 when the table cannot be read."""
+    path = layout.METRICS_TABLE
+    most = (_MOST_ROWS if lines is None else lines + _MOST_SURPLUS) + 1
+    rows: list[tuple[int, list[str]]] = []
+    try:
+        for number, row in read_rows(data, limits):
+            if len(rows) == most:
+                what = f"rows follow the first {most - 1}; they were not read"
+                yield finding("TABLE_ROW_SURPLUS", what, file=path, line=number)
+                break
+            rows.append((number, row))
+    except csv.Error as error:
+        line = rows[-1][0] + 1 if rows else 1
+        yield finding("TABLE_UNREADABLE", f"the table cannot be read: {error}", file=path, line=line)
+        return [(0, [])]
+    return rows or [(1, [])]
+
+
+def _find_formulas(rows: Sequence[tuple[int, list[str]]]) -> Iterator[Finding]:
+    for number, cells in rows:
+        for column, cell in zip(COLUMNS, cells, strict=False):
+            if is_formula(cell):
+                what = f"a spreadsheet would run the cell {seen(cell)}"
+                yield finding("TABLE_FORMULA", what, file=layout.METRICS_TABLE, line=number, pointer=column)
 
 
 def _check_shapes(rows: Sequence[tuple[int, list[str]]]) -> Iterator[Finding]:

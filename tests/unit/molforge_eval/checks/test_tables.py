@@ -25,14 +25,60 @@ def compare(run: Path, edit: Edit) -> list[Finding]:
 @pytest.mark.parametrize(
     "edit",
     [
-        lambda rows: [row.replace(b"\n", b"\r\n") for row in rows],
-        lambda rows: [b"\xef\xbb\xbf" + rows[0], *rows[1:]],
+        lambda rows: rows,
         lambda rows: [rows[0], *(row.replace(b",0.01,", b",1e-2,") for row in rows[1:])],
+        lambda rows: [b'"timestamp"' + rows[0][len(b"timestamp") :], *rows[1:]],
     ],
-    ids=["returns", "mark", "spelling of a number"],
+    ids=["as written", "spelling of a number", "quotes"],
 )
 def test_another_spelling_of_the_same_table_is_the_same_table(run_copy: Path, edit: Edit) -> None:
     assert compare(run_copy, edit) == []
+
+
+@pytest.mark.parametrize(
+    ("edit", "code"),
+    [
+        (lambda rows: [row.replace(b"\n", b"\r\n") for row in rows], "LINE_RETURNED"),
+        (lambda rows: [b"\xef\xbb\xbf" + rows[0], *rows[1:]], "TEXT_MARKED"),
+    ],
+)
+def test_what_a_spreadsheet_adds_when_it_saves_is_tolerated_and_said(run_copy: Path, edit: Edit, code: str) -> None:
+    (item,) = compare(run_copy, edit)
+
+    assert (item.code, item.where.line) == (code, 1)
+    assert item.severity != "error"
+
+
+@pytest.mark.parametrize("cell", ["=1+1", "+cmd", "-2+3", "@SUM(1)", "\t=1", '"\r=1"'])
+def test_a_cell_that_a_spreadsheet_would_run_is_named(run_copy: Path, cell: str) -> None:
+    edit = lambda rows: [rows[0], rows[1].rsplit(b",", 1)[0] + b"," + cell.encode() + b"\n", *rows[2:]]  # noqa: E731 - an edit as above
+    with_log = compare(run_copy, edit)
+    (run_copy / layout.ROLLOUTS).unlink()
+    alone = compare(run_copy, lambda rows: rows)
+
+    assert {item.code for item in with_log} >= {"TABLE_FORMULA"}
+    assert [(item.code, item.severity, item.where.pointer) for item in alone] == [
+        ("TABLE_FORMULA", "warning", "summary")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("edit", "code"),
+    [
+        (lambda rows: [*rows, b'"open\n'], "TABLE_UNREADABLE"),
+        (lambda rows: [*rows, b'"' + b"x" * 200_000 + b'"\n'], "TABLE_UNREADABLE"),
+        (lambda rows: [*rows, b"," * 5_000_000 + b"\n"], "TABLE_UNREADABLE"),
+        (lambda rows: [*rows, b'"\n",' * 3_000 + b"\n"], "TABLE_UNREADABLE"),
+        (lambda rows: [*rows, b"\n" * 20_000], "TABLE_ROW_SURPLUS"),
+        (lambda rows: [row.replace(b",", b";") for row in rows], "TABLE_HEADER_DIFFERS"),
+        (lambda rows: [b"a" + b",a" * 1_000_000 + b"\n", *rows], "TABLE_HEADER_DIFFERS"),
+        (lambda rows: [*rows[:3], b"a\0b\n", *rows[3:]], "TEXT_NUL"),
+        (lambda rows: [*rows[:3], b"\xff\n", *rows[3:]], "TEXT_UNDECODABLE"),
+        (lambda rows: [b"".join(rows).decode().encode("utf-16")], "TEXT_UNDECODABLE"),
+    ],
+)
+def test_what_is_no_table_is_named_whatever_it_is(run_copy: Path, edit: Edit, code: str) -> None:
+    assert code in {item.code for item in compare(run_copy, edit)}
 
 
 def test_a_dropped_row_is_one_finding_with_its_episode_and_step(run_copy: Path) -> None:
