@@ -20,6 +20,7 @@ _LOCATOR_SIZE = 20
 _LONGEST_COMMENT = 2**16
 _HEAD = struct.Struct("<4sHHHHHIIIHH")
 _HAS_DESCRIPTOR = 0x8
+_IS_UTF8 = 0x800
 _IN_EXTRA = 0xFFFFFFFF
 
 
@@ -77,7 +78,12 @@ def faults_of_places(file: BinaryIO, members: Sequence[zipfile.ZipInfo]) -> Iter
         if member.header_offset < end:
             yield member, "the member stands within another member"
         end = max(end, member.header_offset + _HEAD.size + name_length + extra_length + member.compress_size)
-        told = [(method, member.compress_type), (flags & 1, member.flag_bits & 1)]
+        name = file.read(name_length).decode("utf-8" if flags & _IS_UTF8 else "cp437", "replace")
+        told: list[tuple[int | str, int | str]] = [
+            (method, member.compress_type),
+            (flags & 1, member.flag_bits & 1),
+            (name, member.orig_filename),
+        ]
         if not flags & _HAS_DESCRIPTOR:
             told += [(crc, member.CRC), (packed, member.compress_size), (size, member.file_size)]
         if any(own != listed for own, listed in told if own != _IN_EXTRA):

@@ -33,6 +33,15 @@ def private_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
+@pytest.fixture
+def first_page_only(tmp_path: Path) -> Path:
+    """Templates that print the first page and nothing else, which is faster."""
+    folder = tmp_path / "templates"
+    (folder / "sections").mkdir(parents=True)
+    (folder / "sections" / "all.html.j2").write_text("")
+    return folder
+
+
 def codes_of(path: Path, limits: Limits | None = None) -> set[str]:
     return {item.code for item in validate(path, limits or Limits()).findings}
 
@@ -61,7 +70,7 @@ def test_a_packet_as_it_is_built_is_verified_from_its_attachments_alone(
     assert result.counts["episodes_differing"] == 0
     assert result.root_sha256 == orjson.loads((run_copy / layout.CHECKSUMS).read_bytes())["root_sha256"]
     assert made.pdf.stat().st_size < 5_000_000
-    again = build_packet(made.pdf, out=tmp_path / "again", options=PacketOptions(html=False))
+    again = build_packet(made.pdf, out=tmp_path / "again", options=PacketOptions(html=False, pdf=False))
 
     assert [item.code for item in again.evidence.findings] == [CARRIED]
     assert again.evidence.identity.root_sha256 == result.root_sha256
@@ -69,8 +78,10 @@ def test_a_packet_as_it_is_built_is_verified_from_its_attachments_alone(
     assert list(private_folder.iterdir()) == []
 
 
-def test_a_page_that_speaks_of_another_run_than_is_attached_is_found(run_copy: Path, tmp_path: Path) -> None:
-    made = build_packet(run_copy, out=tmp_path, options=PacketOptions(html=False, replay=False))
+def test_a_page_that_speaks_of_another_run_than_is_attached_is_found(
+    run_copy: Path, tmp_path: Path, first_page_only: Path
+) -> None:
+    made = build_packet(run_copy, out=tmp_path, options=PacketOptions(html=False, replay=False, templates=first_page_only))
     assert made.pdf is not None
     evidence = orjson.loads((tmp_path / layout.EVIDENCE).read_bytes())
     for number in evidence["numbers"]:
@@ -102,8 +113,10 @@ def test_each_attachment_that_was_tampered_with_is_found(run_copy: Path) -> None
         assert {"CHECKSUM_DIFFERS", CARRIED} <= codes_of(path), name
 
 
-def test_a_packet_without_its_logs_speaks_of_the_evaluation_only(run_copy: Path, tmp_path: Path) -> None:
-    made = build_packet(run_copy, out=tmp_path, options=PacketOptions(html=False, log_bytes=100))
+def test_a_packet_without_its_logs_speaks_of_the_evaluation_only(
+    run_copy: Path, tmp_path: Path, first_page_only: Path
+) -> None:
+    made = build_packet(run_copy, out=tmp_path, options=PacketOptions(html=False, log_bytes=100, templates=first_page_only))
     assert made.pdf is not None
     result = verify(made.pdf, workers=1)
 
