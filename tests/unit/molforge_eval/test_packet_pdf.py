@@ -81,7 +81,9 @@ def test_a_packet_as_it_is_built_is_verified_from_its_attachments_alone(
 def test_a_page_that_speaks_of_another_run_than_is_attached_is_found(
     run_copy: Path, tmp_path: Path, first_page_only: Path
 ) -> None:
-    made = build_packet(run_copy, out=tmp_path, options=PacketOptions(html=False, replay=False, templates=first_page_only))
+    made = build_packet(
+        run_copy, out=tmp_path, options=PacketOptions(html=False, replay=False, templates=first_page_only)
+    )
     assert made.pdf is not None
     evidence = orjson.loads((tmp_path / layout.EVIDENCE).read_bytes())
     for number in evidence["numbers"]:
@@ -116,7 +118,9 @@ def test_each_attachment_that_was_tampered_with_is_found(run_copy: Path) -> None
 def test_a_packet_without_its_logs_speaks_of_the_evaluation_only(
     run_copy: Path, tmp_path: Path, first_page_only: Path
 ) -> None:
-    made = build_packet(run_copy, out=tmp_path, options=PacketOptions(html=False, log_bytes=100, templates=first_page_only))
+    made = build_packet(
+        run_copy, out=tmp_path, options=PacketOptions(html=False, log_bytes=100, templates=first_page_only)
+    )
     assert made.pdf is not None
     result = verify(made.pdf, workers=1)
 
