@@ -82,12 +82,19 @@ def build(run_dir: Path, *, out: Path | None, quiet: bool, **given: Any) -> int:
     or a PDF that could not be made (the page stands), 3 a run that cannot be read.
     """
     from molforge_eval.cli.inputs import ended_like_a_key, expand_run
+    from molforge_eval.report.assembly import LONGEST_TITLE
     from molforge_eval.report.build import PacketOptions, build_packet
 
     run_dir = expand_run(run_dir)
     if given["title"] is not None and not given["title"].strip():
         raise UsageError("the title is empty", where="--title", mend="Write one, or leave --title out.")
-    title: dict[str, Any] = {} if given["title"] is None else {"title": given["title"][:200]}
+    if given["title"] is not None and len(given["title"]) > LONGEST_TITLE:
+        raise UsageError(
+            f"the title has {len(given['title'])} characters, the limit is {LONGEST_TITLE}",
+            where="--title",
+            mend="Shorten it.",
+        )
+    title: dict[str, Any] = {} if given["title"] is None else {"title": given["title"]}
     options = PacketOptions(
         html=given["html"],
         pdf=given["pdf"],

@@ -72,7 +72,7 @@ def assemble_evidence(checked: Checked, *, title: str = DEFAULT_TITLE) -> Eviden
     phases = put_conduct(book, run.before, run.after, run.rollouts)
     sentinel = watch_reward(book, curves, run.rollouts, verdict)
     level = LevelStatement(level=checked.result.level, reason=checked.result.level_reason, replayed=checked.replayed)
-    _put_checks(book, checked.result)
+    put_checks(book, checked.result)
     statement = _state_verdict(checked)
     findings = checked.result.findings
     return Evidence(
@@ -98,7 +98,7 @@ def assemble_evidence(checked: Checked, *, title: str = DEFAULT_TITLE) -> Eviden
         settings=list_settings(run.manifest),
         packages=list_packages(run.manifest),
         findings=findings[:MOST_FINDINGS],
-        omitted_findings=_omitted(checked.result),
+        omitted_findings=omitted_findings(checked.result),
         artifacts=list_artifacts(book, checked.files),
         commands=list_commands(run),
         numbers=book.numbers,
@@ -134,7 +134,8 @@ def _state_verdict(checked: Checked) -> VerdictStatement:
     )
 
 
-def _put_checks(book: NumberBook, result: ValidationResult) -> None:
+def put_checks(book: NumberBook, result: ValidationResult) -> None:
+    """Put down how much was looked at and how many findings of each severity there are."""
     for name, count in sorted(result.counts.items()):
         book.put(f"check.{name}", count, whole(count), (_CHECK_FILE, name))
     for severity in ("error", "warning", "info"):
@@ -142,7 +143,8 @@ def _put_checks(book: NumberBook, result: ValidationResult) -> None:
         book.put(f"findings.{severity}", count, whole(count), (_CHECK_FILE, "findings"))
 
 
-def _omitted(result: ValidationResult) -> dict[str, int]:
+def omitted_findings(result: ValidationResult) -> dict[str, int]:
+    """Count the findings that the packet does not list, by code."""
     left_out: dict[str, int] = dict(result.omitted)
     for finding in result.findings[MOST_FINDINGS:]:
         left_out[finding.code] = left_out.get(finding.code, 0) + 1

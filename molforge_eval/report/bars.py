@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from molforge_eval.report.curves import Size
 from molforge_eval.report.numerals import decimal
-from molforge_eval.report.series import ACTIONS, ActionShare
+from molforge_eval.report.series import ACTIONS, OTHER_ACTION, ActionShare
 from molforge_eval.report.theme import colour
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def action_chart(shares: Sequence[ActionShare], phases: Sequence[str], *, size: 
     """Draw each phase as one bar of the whole, cut by action; a part of 6 % or more is labelled."""
     import altair as alt
 
-    used = [action for action in ACTIONS if any(s.calls for s in shares if s.action == action)]
+    used = [action for action in (*ACTIONS, OTHER_ACTION) if any(s.calls for s in shares if s.action == action)]
     rows = []
     for phase in phases:
         left = 0.0

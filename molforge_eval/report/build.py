@@ -24,9 +24,10 @@ from molforge_eval.ladder import ladder
 from molforge_eval.records.fields import utc_text
 from molforge_eval.records.identity import ArtifactChecksum
 from molforge_eval.replay import verify_loaded
-from molforge_eval.report.assembly import DEFAULT_TITLE, Checked, assemble_evidence
+from molforge_eval.report.assembly import DEFAULT_TITLE, LONGEST_TITLE, Checked, assemble_evidence
 from molforge_eval.report.evidence import Evidence
 from molforge_eval.report.figures import draw_figures
+from molforge_eval.report.old_assembly import assemble_old_evidence
 from molforge_eval.report.page import render_page
 from molforge_eval.report.paper import UNDATED, Enclosure, PaperLimits, PaperSize, render_paper
 from molforge_eval.report.render import Svg
@@ -62,7 +63,7 @@ OnEpisodes = Callable[[int, int], None]
 class PacketOptions(FrozenModel):
     """What a packet is to be."""
 
-    title: str = Field(default=DEFAULT_TITLE, min_length=1, max_length=200)
+    title: str = Field(default=DEFAULT_TITLE, min_length=1, max_length=LONGEST_TITLE)
     html: bool = True
     pdf: bool = True
     replay: bool = True
@@ -130,7 +131,8 @@ def build_packet(
     run = _without_packet(loaded)
     tell("check")
     checked = _check(run, options, on_episodes, tell)
-    evidence = assemble_evidence(checked, title=options.title)
+    assemble = assemble_old_evidence if run.format_version == 0 else assemble_evidence
+    evidence = assemble(checked, title=options.title)
     tell("draw")
     figures = draw_figures(evidence) if options.html or options.pdf else {}
     evidence_bytes = file_bytes(evidence)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 _FEW_POINTS = 40
 _LINE_PIXELS = 15
 STEP_TITLE = "optimizer step"
+LINE_TITLE = "line of the rollout log"
 
 
 class Size(NamedTuple):
@@ -33,12 +34,14 @@ class NamedCurve(NamedTuple):
     curve: Curve
 
 
-def curve_chart(curve: Curve, *, y_title: str, role: str, size: Size, averaged: bool = True) -> Chart:
+def curve_chart(
+    curve: Curve, *, y_title: str, role: str, size: Size, averaged: bool = True, x_title: str = STEP_TITLE
+) -> Chart:
     """Draw one curve: the values pale, their moving average strong, a gap where a value was not finite."""
     import altair as alt
 
     rows = [{"segment": p.segment, "step": p.step, "value": p.value, "average": p.average} for p in curve.points]
-    base = alt.Chart(alt.InlineData(values=rows)).encode(x=_steps(curve), detail=alt.Detail("segment:N"))
+    base = alt.Chart(alt.InlineData(values=rows)).encode(x=_steps(curve, x_title), detail=alt.Detail("segment:N"))
     y = alt.Y("value:Q", title=y_title, scale=alt.Scale(zero=False, nice=True), axis=alt.Axis(tickCount=5))
     shade = colour(role)
     layers = [
@@ -74,7 +77,7 @@ def curves_chart(curves: Sequence[NamedCurve], *, y_title: str, size: Size, zero
     lines = (
         alt.Chart(alt.InlineData(values=rows))
         .mark_line(strokeWidth=2)
-        .encode(x=_steps(longest), y=y, color=hues, detail=alt.Detail("segment:N"))
+        .encode(x=_steps(longest, STEP_TITLE), y=y, color=hues, detail=alt.Detail("segment:N"))
     )
     names = (
         alt.Chart(alt.InlineData(values=_spread(ends, drawn, size.height)))
@@ -97,13 +100,13 @@ def _spread(ends: list[dict[str, Any]], drawn: Sequence[float], height: int) -> 
     return placed
 
 
-def _steps(curve: Curve) -> alt.X:
+def _steps(curve: Curve, title: str) -> alt.X:
     import altair as alt
 
     last = max((point.step for point in curve.points), default=1)
     return alt.X(
         "step:Q",
-        title=STEP_TITLE,
+        title=title,
         scale=alt.Scale(domain=[0, max(last, 1)], nice=False),
         axis=alt.Axis(tickCount=6, format="d", tickMinStep=1),
     )

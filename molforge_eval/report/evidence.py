@@ -15,6 +15,7 @@ from molforge_eval.catalogue import Level
 from molforge_eval.findings import Finding
 from molforge_eval.records.fields import Count, EndedBy, MoleculeCode, Sha256
 from molforge_eval.report.number_book import Number, NumberId
+from molforge_eval.report.old_evidence import OldStatement
 from molforge_eval.report.series import ActionShare, Curve
 from molforge_eval.verdict import Outcome
 
@@ -220,6 +221,8 @@ class Evidence(FrozenModel):
     artifacts: tuple[Artifact, ...]
     commands: tuple[tuple[str, str], ...]
     """What a command is for, by a word of the templates, and the command."""
+    old: OldStatement | None = None
+    """What is said of a run of format version 0 alone; `None` for any other."""
     numbers: tuple[Number, ...]
 
     @cached_property

@@ -8,15 +8,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from molforge_eval.report.bars import action_chart
-from molforge_eval.report.curves import NamedCurve, Size, curve_chart, curves_chart
+from molforge_eval.report.curves import LINE_TITLE, STEP_TITLE, NamedCurve, Size, curve_chart, curves_chart
 from molforge_eval.report.evidence import Evidence
-from molforge_eval.report.ladder_chart import ladder_chart, seed_chart
+from molforge_eval.report.ladder_chart import has_own_score, ladder_chart, seed_chart
 from molforge_eval.report.render import Svg, svg_of
 
 if TYPE_CHECKING:
     from molforge_eval.report.render import Chart
 
 HERO = Size(470, 0)
+NARROW = Size(178, 0)
+"""Inner size of the first chart on a phone, where its text is as large as on a desk."""
+SCREEN_ONLY = frozenset({"hero_narrow"})
+"""Charts that a page has and a paper has not."""
 WIDE = Size(590, 165)
 HALF = Size(250, 108)
 
@@ -28,6 +32,7 @@ class Single(NamedTuple):
     role: str
     size: Size
     is_averaged: bool
+    x_title: str = STEP_TITLE
 
 
 class Group(NamedTuple):
@@ -47,6 +52,8 @@ SINGLES = {
     "kl": Single("KL to the start", "caution", HALF, is_averaged=True),
     "step_time": Single("seconds a step", "before", HALF, is_averaged=False),
     "budget_left": Single("budget left", "ceiling", HALF, is_averaged=True),
+    "call_reward": Single("reward of a call", "reward", WIDE, is_averaged=True, x_title=LINE_TITLE),
+    "call_score": Single("final_score", "after", WIDE, is_averaged=True, x_title=LINE_TITLE),
 }
 GROUPS = {
     "sentinel": Group(
@@ -65,15 +72,21 @@ GROUPS = {
 def draw_figures(evidence: Evidence) -> dict[str, Svg]:
     """Draw every chart that there is data for, by name."""
     charts: dict[str, Chart] = {}
-    if evidence.tasks:
+    if has_own_score(evidence):
         charts["hero"] = ladder_chart(evidence, size=HERO)
+        charts["hero_narrow"] = ladder_chart(evidence, size=NARROW, legend_columns=3)
     if evidence.seeds:
         charts["seeds"] = seed_chart(evidence.seeds, size=Size(250, 150))
     for name, single in SINGLES.items():
         curve = evidence.curve(name)
         if curve is not None:
             charts[name] = curve_chart(
-                curve, y_title=single.y_title, role=single.role, size=single.size, averaged=single.is_averaged
+                curve,
+                y_title=single.y_title,
+                role=single.role,
+                size=single.size,
+                averaged=single.is_averaged,
+                x_title=single.x_title,
             )
     for name, group in GROUPS.items():
         found = [(label, role, evidence.curve(curve)) for label, role, curve in group.members]

@@ -45,21 +45,38 @@ MARKS = (
     Mark("ceiling", "ceiling", "ceiling", "M0,-1.4V1.4", is_filled=False),
 )
 _LOWER = frozenset({"greedy_before", "greedy_after"})
+_OWN = ("before", "after", "greedy_before", "greedy_after")
 
 
-def ladder_chart(evidence: Evidence, *, size: Size) -> Chart:
-    """Draw every task, then the mean, as one row each on the axis of final_score."""
+def has_own_score(evidence: Evidence) -> bool:
+    """Tell whether the run has a score to draw; reference policies alone are no chart of it."""
+    return any(_value(evidence, task, field) is not None for task, _ in _rows(evidence) for field in _OWN)
+
+
+def ladder_chart(evidence: Evidence, *, size: Size, legend_columns: int | None = None) -> Chart:
+    """Draw every task, then the mean, as one row each on the axis of final_score.
+
+    Args:
+        evidence: The scores and their ladder.
+        size: Inner width; the height goes by the rows.
+        legend_columns: Entries of the legend side by side; all of them when absent.
+    """
     import altair as alt
 
-    rows = [(task.task, task.label) for task in evidence.tasks] + [(MEAN, MEAN)]
+    rows = _rows(evidence)
     labels = [label for _, label in rows]
     points = [point for task, label in rows for point in _points(evidence, task, label)]
     y = alt.Y(
         "row:N", title=None, sort=labels, axis=alt.Axis(ticks=False, domain=False, labelPadding=10, labelFontWeight=500)
     )
     axis = alt.Axis(values=[0, 0.2, 0.4, 0.6, 0.8, 1], format=".1f")
-    x = alt.X("value:Q", title="final_score, strict", scale=alt.Scale(domain=[0, 1]), axis=axis)
-    layers = [*_spans(evidence, rows, x, y), *_point_layers(points, x, y), _texts(evidence, rows, y, size)]
+    title = "final_score, strict" if evidence.old is None else "final_score, as the run lists it"
+    x = alt.X("value:Q", title=title, scale=alt.Scale(domain=[0, 1]), axis=axis)
+    layers = [
+        *_spans(evidence, rows, x, y),
+        *_point_layers(points, x, y, legend_columns),
+        _texts(evidence, rows, y, size),
+    ]
     return alt.layer(*layers).properties(width=size.width, height=ROW_HEIGHT * len(rows))
 
 
@@ -90,14 +107,28 @@ def seed_chart(seeds: Sequence[SeedRow], *, size: Size) -> Chart:
     return alt.layer(lines, points).properties(width=size.width, height=size.height)
 
 
+def _rows(evidence: Evidence) -> list[tuple[str, str]]:
+    """Name the tasks by key and label, the mean last; a run of format version 0 lists its own."""
+    tasks = [(task.task, task.label) for task in (evidence.tasks if evidence.old is None else evidence.old.tasks)]
+    return [*tasks, (MEAN, MEAN)] if tasks else []
+
+
+def _value(evidence: Evidence, task: str, field: str) -> float | None:
+    """Look a score up; a field that this kind of run does not have is unknown."""
+    is_own = evidence.old is not None and field in {"before", "after"}
+    number = evidence.by_id.get(f"{'unpaired' if is_own else 'score'}.{task}.{field}")
+    return None if number is None else number.value
+
+
 def _points(evidence: Evidence, task: str, label: str) -> Iterator[dict[str, Any]]:
     for mark in MARKS:
-        value = evidence.number(f"score.{task}.{mark.field}").value
-        if value is not None:
+        value = _value(evidence, task, mark.field)
+        # A stranger's number that is no score has no place on the axis; the text beside the row tells it.
+        if value is not None and 0.0 <= value <= 1.0:
             yield {"row": label, "mark": mark.label, "value": value, "lower": mark.field in _LOWER}
 
 
-def _point_layers(points: list[dict[str, Any]], x: alt.X, y: alt.Y) -> Iterator[alt.Chart]:
+def _point_layers(points: list[dict[str, Any]], x: alt.X, y: alt.Y, legend_columns: int | None) -> Iterator[alt.Chart]:
     """Ladder and means stand on the row's line, greedy episodes just below it."""
     import altair as alt
 
@@ -105,7 +136,7 @@ def _point_layers(points: list[dict[str, Any]], x: alt.X, y: alt.Y) -> Iterator[
     domain = [mark.label for mark in used]
     strokes = [colour(mark.role) for mark in used]
     fills = [colour(mark.role if mark.is_filled else "paper") for mark in used]
-    legend = alt.Legend(columns=len(used), symbolSize=60, columnPadding=10)
+    legend = alt.Legend(columns=legend_columns or len(used), symbolSize=60, columnPadding=10)
     for lower in (False, True):
         chosen = [point for point in points if point["lower"] is lower]
         yield (
@@ -127,11 +158,11 @@ def _spans(evidence: Evidence, rows: Sequence[tuple[str, str]], x: alt.X, y: alt
 
     changes, whiskers = [], []
     for task, label in rows:
-        ends = [evidence.number(f"score.{task}.{arm}").value for arm in ("before", "after")]
-        if None not in ends:
+        ends = [_value(evidence, task, arm) for arm in ("before", "after")]
+        if all(end is not None and 0.0 <= end <= 1.0 for end in ends):
             changes.append({"row": label, "value": ends[0], "end": ends[1]})
         for arm in ("before", "after"):
-            low, high = (evidence.number(f"score.{task}.{arm}_{end}").value for end in ("low", "high"))
+            low, high = (_value(evidence, task, f"{arm}_{end}") for end in ("low", "high"))
             if low is not None and high is not None:
                 whiskers.append({"row": label, "value": low, "end": high, "shade": colour(arm)})
     end = alt.X2("end:Q")
@@ -152,9 +183,9 @@ def _texts(evidence: Evidence, rows: Sequence[tuple[str, str]], y: alt.Y, size: 
 
     values = []
     for task, label in rows:
-        before, after = (evidence.number(f"score.{task}.{arm}").value for arm in ("before", "after"))
+        before, after = (_value(evidence, task, arm) for arm in ("before", "after"))
         if before is None and after is None:
-            before, after = (evidence.number(f"score.{task}.greedy_{arm}").value for arm in ("before", "after"))
+            before, after = (_value(evidence, task, f"greedy_{arm}") for arm in ("before", "after"))
         values.append({"row": label, "text": f"{decimal(before)} → {decimal(after)}"})
     chart: alt.Chart = (
         alt.Chart(alt.InlineData(values=values))

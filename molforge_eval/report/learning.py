@@ -33,13 +33,21 @@ class Slope(NamedTuple):
     high: float
 
 
-def put_curves(book: NumberBook, trainer_log: pl.DataFrame, rollouts: pl.DataFrame) -> tuple[CurveNote, ...]:
+def put_curves(
+    book: NumberBook, trainer_log: pl.DataFrame, rollouts: pl.DataFrame, *, trainer_file: str = layout.TRAINER_LOG
+) -> tuple[CurveNote, ...]:
     """Put the numbers of every logged curve down, and return the curves that have points.
 
     Curves come from the trainer log, and, for reward and strict score of the training episodes, from the rollout log.
+
+    Args:
+        book: Where the numbers go.
+        trainer_log: The trainer's rows.
+        rollouts: The rollout log.
+        trainer_file: Where the trainer's rows stand.
     """
     rows = trainer_rows(trainer_log)
-    curves = {column: (curve_of(rows, column), layout.TRAINER_LOG, column) for column in TRAINER_COLUMNS}
+    curves = {column: (curve_of(rows, column), trainer_file, column) for column in TRAINER_COLUMNS}
     ends = episode_ends(rollouts)
     for name, column in EPISODE_COLUMNS.items():
         curve = curve_over_steps(ends["trainer_step"].to_list(), ends[column].to_list(), name)
@@ -49,7 +57,7 @@ def put_curves(book: NumberBook, trainer_log: pl.DataFrame, rollouts: pl.DataFra
         if curve.points:
             _put_curve(book, name, curve, (file, f"column {column}{_lines(curve)}"))
             notes.append(CurveNote(name=name, curve=thinned(curve)))
-    _put_rows(book, rows)
+    _put_rows(book, rows, trainer_file)
     return tuple(notes)
 
 
@@ -129,12 +137,12 @@ def _put_curve(book: NumberBook, name: str, curve: Curve, source: tuple[str, str
         book.put(f"curve.{name}.{field}", value, text, source, reason=_TOO_SHORT)
 
 
-def _put_rows(book: NumberBook, rows: Sequence[Mapping[str, Any]]) -> None:
+def _put_rows(book: NumberBook, rows: Sequence[Mapping[str, Any]], file: str) -> None:
     train = [row for row in rows if row["type"] == "train"]
     broken = [row for row in train if row["non_finite"] not in {"{}", None}]
-    source = (layout.TRAINER_LOG, "column type")
+    source = (file, "column type")
     book.put("training.rows", len(train), whole(len(train)), source)
-    book.put("training.non_finite", len(broken), whole(len(broken)), (layout.TRAINER_LOG, "column non_finite"))
+    book.put("training.non_finite", len(broken), whole(len(broken)), (file, "column non_finite"))
 
 
 def _lines(curve: Curve) -> str:

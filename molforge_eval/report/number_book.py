@@ -112,7 +112,7 @@ class NumberBook:
 
 
 def words_of(number_id: str) -> NumberWords:
-    """Find the words of a number; `{task}` and its like are filled from the id.
+    """Find the words of a number; what stands under each `*` of its pattern fills `{0}`, `{1}` and so on.
 
     Raises:
         KeyError: No entry and no pattern fits.
@@ -123,9 +123,14 @@ def words_of(number_id: str) -> NumberWords:
     parts = number_id.split(".")
     for pattern, words in _entries():
         if fnmatchcase(number_id, pattern) and pattern.count(".") == number_id.count("."):
-            wild = [part for part, mark in zip(parts, pattern.split("."), strict=True) if mark == "*"]
+            wild = [_wild(part, mark) for part, mark in zip(parts, pattern.split("."), strict=True) if "*" in mark]
             return NumberWords(words.name.format(*wild), words.formula.format(*wild))
     raise KeyError(number_id)
+
+
+def _wild(part: str, mark: str) -> str:
+    head, _, tail = mark.partition("*")
+    return part[len(head) : len(part) - len(tail)]
 
 
 @cache

@@ -55,14 +55,14 @@ def put_scores(book: NumberBook, sides: Sides, verdict: Verdict, ladder: Ladder)
     _put_mean(book, sides, verdict)
     _put_counts(book, verdict)
     for rung in RUNGS:
-        _put_rung(book, MEAN, rung, ladder.mean(rung))
+        put_rung(book, MEAN, rung, ladder.mean(rung))
     rows = []
     for number, comparison in enumerate(_compared(sides, verdict)):
         task = comparison.scenario_id
         key = task if _SAFE_KEY.fullmatch(task) and task != MEAN else f"task-{number}"
         _put_task(book, sides, pairing, comparison, Placed(key, is_barred=verdict.greedy.difference is None))
         for rung in RUNGS:
-            _put_rung(book, key, rung, _rung_score(ladder, rung, task))
+            put_rung(book, key, rung, _rung_score(ladder, rung, task))
         endings = (_greedy_ending(sides.before, task), _greedy_ending(sides.after, task))
         rows.append(TaskRow(task=key, label=task_label(task), greedy_endings=endings))
     return tuple(rows)
@@ -94,6 +94,12 @@ def put_seeds(book: NumberBook, sides: Sides, verdict: Verdict) -> tuple[SeedRow
 def task_label(task: str) -> str:
     """Name a task for a reader: `level_0_easy` is `easy`."""
     return quote(task.rsplit("_", 1)[-1], LONGEST_LABEL)
+
+
+def put_rung(book: NumberBook, task: str, rung: str, score: float | None) -> None:
+    """Put the score of one reference policy down as `score.<task>.<rung>`; `None` where the ladder has none."""
+    source = (_LADDER_FILE, f"{rung}, {task}")
+    book.put(f"score.{task}.{rung}", score, decimal(score), source, reason="the task is not on the ladder")
 
 
 def _compared(sides: Sides, verdict: Verdict) -> tuple[TaskComparison, ...]:
@@ -225,11 +231,6 @@ def _put_greedy(
         reason = missing if evaluation is None else no_part
         book.put(f"score.{task}.greedy_{arm}", value, decimal(value), (file, "/episodes/*/final_score"), reason=reason)
     _put_signed(book, f"score.{task}.greedy_difference", difference, _NO_CLAIM)
-
-
-def _put_rung(book: NumberBook, task: str, rung: str, score: float | None) -> None:
-    source = (_LADDER_FILE, f"{rung}, {task}")
-    book.put(f"score.{task}.{rung}", score, decimal(score), source, reason="the task is not on the ladder")
 
 
 def _put_signed(book: NumberBook, number_id: str, value: float | None, reason: str) -> None:

@@ -22,6 +22,8 @@ MOST_POINTS = 1_200
 SHORTEST_TREND = 5
 """Points below which no trend is claimed."""
 ACTIONS = ("edit", "run_assay", "submit", "restart", "defer", "none")
+OTHER_ACTION = "other"
+"""Name under which a log of format version 0 counts whatever is no action of the laboratory."""
 
 
 class Point(NamedTuple):
@@ -75,7 +77,7 @@ def curve_of(rows: Sequence[Mapping[str, Any]], column: str, *, window: int = AV
         step = row["step"]
         if row["type"] == "resume" or (row["type"] == "train" and last_step is not None and step < last_step):
             segment, last_step, recent = segment + 1, None, []
-        if row["type"] != "train":
+        if row["type"] != "train" or step is None:
             continue
         last_step = step
         value, broken = _number(row, column)

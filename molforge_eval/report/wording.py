@@ -16,6 +16,7 @@ from molforge_env.models import Slot
 from molforge_env.molecules import molecule_from_code
 from molforge_eval.report.drawings import draw_molecule
 from molforge_eval.report.evidence import Evidence
+from molforge_eval.report.figures import SCREEN_ONLY
 from molforge_eval.report.number_book import Source
 from molforge_eval.report.numerals import percent, short_commit, short_hash
 from molforge_eval.report.quoting import quote
@@ -28,6 +29,7 @@ MEMORY = "memory:"
 
 _ON_PAPER = (
     "score.mean.", "sampled.", "seeds.", "tasks.", "greedy.", "rule.", "check.", "training.", "sentinel.", "findings.",
+    "unpaired.mean.", "metrics.", "log.", "watch.",
 )  # fmt: skip
 
 
@@ -110,7 +112,8 @@ def words_for(evidence: Evidence, figures: Mapping[str, Svg], medium: Medium) ->
         figures: The charts by name; one that was not drawn is absent and stands as nothing.
         medium: How colours are named where the words will stand.
     """
-    placed = {name: medium.place(name, svg) for name, svg in figures.items()}
+    wanted = {name: svg for name, svg in figures.items() if medium.shelf is None or name not in SCREEN_ONLY}
+    placed = {name: medium.place(name, svg) for name, svg in wanted.items()}
 
     def drawings(code: str, changed: Slot | None) -> Picture:
         return medium.place(f"{code}-{changed or 'whole'}", draw_molecule(code, changed))

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from old_cases import CASES as OLD_CASES
 
 from molforge_eval.catalogue import finding
 from molforge_eval.findings import Finding
 from molforge_eval.ladder import ladder
 from molforge_eval.records.evaluation import Evaluation, EvaluationPlan
 from molforge_eval.report.assembly import Checked, assemble_evidence
+from molforge_eval.report.build import PacketOptions, build_packet
 from molforge_eval.report.evidence import Evidence
 from molforge_eval.run_directory import RunDirectory, load
 from molforge_eval.sealing import compute_checksums
@@ -110,3 +113,19 @@ def evidence_of(
         return made[case]
 
     return remembered
+
+
+@pytest.fixture(scope="session")
+def old_evidence_of(old_run: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Evidence]:
+    """Build the evidence of one of `old_cases.CASES`."""
+    made: dict[str, Evidence] = {}
+
+    def make(case: str) -> Evidence:
+        if case not in made:
+            folder = Path(shutil.copytree(old_run, tmp_path_factory.mktemp("old-case") / "run"))
+            OLD_CASES[case](folder)
+            options = PacketOptions(html=False, pdf=False, pack=False)
+            made[case] = build_packet(folder, options=options).evidence
+        return made[case]
+
+    return make

@@ -165,3 +165,20 @@ def test_a_packet_asks_for_no_more_than_its_commands_give(page_of, case) -> None
     assert ("Compare the root hash" in text) == (case not in {"withheld", "no plan"})
     assert "1 seeds" not in text
     assert ("it must print level E3 and 0 episodes differing" in text) == (case not in {"withheld", "no plan"})
+
+
+def test_without_any_evaluation_no_tile_counts_episodes(check, plan) -> None:
+    from molforge_eval.report.assembly import assemble_evidence
+
+    page = render_page(assemble_evidence(check(None, None, plan)), {}).decode()
+
+    assert "no greedy episode of every task was counted" in words(page, "tiles")
+    assert "n = 3" not in words(page, "tiles")
+
+
+def test_a_page_has_its_first_chart_twice_and_shows_one_of_them_at_a_time(page_of) -> None:
+    page = page_of("improved")
+
+    assert page.count('<svg class="chart desk"') == page.count('<svg class="narrow"') == 1
+    assert re.search(r"\.narrow \{ display: none; \}", page)
+    assert ".chart.desk { display: none; } .narrow { display: block;" in page

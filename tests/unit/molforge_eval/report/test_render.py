@@ -66,3 +66,18 @@ def test_an_evaluation_that_is_missing_has_no_mark(evidence_of) -> None:
 def test_a_run_without_anything_draws_what_it_has(evidence_of) -> None:
     assert "hero" not in draw_figures(evidence_of("no plan"))
     assert "reward" in draw_figures(evidence_of("no plan"))
+
+
+def test_a_plan_without_any_evaluation_draws_no_chart_of_reference_policies_alone(check, plan) -> None:
+    from molforge_eval.report.assembly import assemble_evidence
+
+    evidence = assemble_evidence(check(None, None, plan))
+
+    assert len(evidence.tasks) == 3
+    assert "hero" not in draw_figures(evidence)
+
+
+def test_the_first_chart_has_a_narrow_form_that_a_phone_shows_whole(figures) -> None:
+    assert figures["hero_narrow"].width < 360
+    assert figures["hero"].width > 500
+    assert figures["hero_narrow"].height >= figures["hero"].height

@@ -73,3 +73,19 @@ def test_an_archive_without_a_folder_to_write_to_is_code_2(tmp_path, capsys) -> 
 
     assert run_to_code(cli, ["build", str(tmp_path / "run.zip")]) == 2
     assert "--out" in capsys.readouterr().err
+
+
+def test_a_title_that_is_too_long_is_code_2_and_not_cut(run_copy, capsys) -> None:
+    code = run_to_code(cli, ["build", str(run_copy), "--title", "x" * 201])
+
+    assert code == 2
+    assert capsys.readouterr().err.splitlines()[0] == "the title has 201 characters, the limit is 200"
+    assert not (run_copy / "evidence.json").exists()
+
+
+def test_a_run_of_the_public_script_gets_its_packet_with_code_0(old_copy, capsys) -> None:
+    code = run_to_code(cli, ["build", str(old_copy), "--no-pdf", "--no-pack"])
+
+    assert code == 0
+    assert "verdict   inconclusive" in capsys.readouterr().out
+    assert "does not record" in (old_copy / "judge_packet.html").read_text()
