@@ -79,6 +79,9 @@ def replay_lines(task: LinesTask) -> Iterator[Finding]:
     for key, what in unlike_scenario(recorded, scenario):
         yield _wrong("REPLAY_SCENARIO_DIFFERS", what, first, f"scenario/{key}")
         return
+    if first["difficulty"] != scenario.difficulty:
+        what = f"difficulty is {seen(first['difficulty'])}, the suite gives {seen(scenario.difficulty)}"
+        yield _wrong("REPLAY_SCENARIO_DIFFERS", what, first, "difficulty")
     session = ToolSession(observation_length=task.observation_length)
     opening = session.start(scenario, reward_mode=first["reward_mode"])
     told = squeezed(prompt_text(task.observation_length) + opening)

@@ -28,6 +28,7 @@ from molforge_eval.checks import (
     seals,
     speech,
     tables,
+    times,
     trainer_means,
     training,
 )
@@ -43,6 +44,7 @@ Check = Callable[[RunDirectory], Iterator[Finding]]
 CHECKS: Mapping[str, Check] = {
     "presence": presence.check,
     "identity": identity.check,
+    "times": times.check,
     "seals": seals.check,
     "evaluations": evaluations.check,
     "plans": plans.check,

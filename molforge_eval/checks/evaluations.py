@@ -31,6 +31,7 @@ def check(run: RunDirectory) -> Iterator[Finding]:
         policy = digest(evaluation.policy)
         for index, episode in enumerate(evaluation.episodes):
             yield from _check_episode(path, index, episode, policy)
+        yield from _check_limit(path, evaluation)
         yield from _check_coverage(path, evaluation)
         yield from _check_summaries(path, evaluation)
         yield from _check_counted(path, evaluation)
@@ -137,6 +138,18 @@ def _check_turns(path: str, index: int, episode: EpisodeRecord) -> Iterator[Find
         if after.prompt_tokens < least:
             what = f"the context has {after.prompt_tokens} tokens, the turn before left {least}"
             yield wrong("TOKENS_DIFFER", what, f"/turns/{place}/prompt_tokens")
+
+
+def _check_limit(path: str, evaluation: Evaluation) -> Iterator[Finding]:
+    """Calls are carried out in as many turns as the plan allows."""
+    limit = evaluation.plan.turn_limit
+    for index, episode in enumerate(evaluation.episodes):
+        place: dict[str, Any] = {"file": path, "episode": episode.episode_id}
+        for number, step in enumerate(episode.steps):
+            if step.turn >= limit:
+                what = f"a call in turn {step.turn}, counted from 0, and turn_limit is {limit}"
+                yield finding("TURN_LIMIT_PASSED", what, pointer=f"/episodes/{index}/steps/{number}/turn", **place)
+                break
 
 
 def _check_coverage(path: str, evaluation: Evaluation) -> Iterator[Finding]:

@@ -1,9 +1,8 @@
-"""Whether every artifact belongs to this run (rule R7): run id, plan, rules, laboratory and times agree."""
+"""Whether every artifact belongs to this run (rule R7): run id, plan, rules and laboratory agree."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import datetime
 
 import polars as pl
 
@@ -12,7 +11,6 @@ from molforge_eval.canonical import digest
 from molforge_eval.catalogue import finding, seen, short
 from molforge_eval.findings import Finding
 from molforge_eval.records import RunManifest
-from molforge_eval.records.fields import utc_text
 from molforge_eval.run_directory import RunDirectory
 
 
@@ -21,7 +19,6 @@ def check(run: RunDirectory) -> Iterator[Finding]:
     yield from _check_run_ids(run)
     yield from _check_plan(run)
     yield from _check_laboratory(run)
-    yield from _check_times(run)
 
 
 def _check_run_ids(run: RunDirectory) -> Iterator[Finding]:
@@ -99,46 +96,3 @@ def _check_versions(manifest: RunManifest) -> Iterator[Finding]:
 def _spelled_alike(version: str) -> str:
     # RDKit calls itself 2026.09.1, its package is 2026.9.1.
     return ".".join(part.lstrip("0") or "0" for part in version.split("."))
-
-
-def _check_times(run: RunDirectory) -> Iterator[Finding]:
-    """Walk the moments of a run in the order in which they must have been."""
-    last: tuple[str, datetime] | None = None
-    for path, name, moment in _moments(run):
-        if last is not None and moment < last[1]:
-            what = f"{name} at {utc_text(moment)} is before {last[0]} at {utc_text(last[1])}"
-            yield finding("TIME_REVERSED", what, file=path)
-        else:
-            last = name, moment
-    # Episodes of a batch are played side by side: only within one of them do lines stand in the order of time.
-    lines = run.rollouts.select("line", order="episode_id", moment=_parsed("timestamp"))
-    rows = run.trainer_log.select("line", order=pl.lit(""), moment=_parsed("time"))
-    for path, moments, column in ((layout.ROLLOUTS, lines, "timestamp"), (layout.TRAINER_LOG, rows, "time")):
-        back = moments.filter(pl.col("moment") < pl.col("moment").cum_max().over("order"))
-        if len(back):
-            what = f"{len(back)} lines are older than one before them, the first is this one"
-            yield finding("TIME_REVERSED", what, file=path, line=back["line"][0], pointer=f"/{column}")
-
-
-def _moments(run: RunDirectory) -> Iterator[tuple[str, str, datetime]]:
-    manifest = run.manifest
-    if manifest is not None:
-        yield layout.MANIFEST, "the start of the run", manifest.started_at
-    if run.before is not None:
-        yield layout.BEFORE, "the start of the before evaluation", run.before.started_at
-        yield layout.BEFORE, "the end of the before evaluation", run.before.ended_at
-    rows = run.trainer_log.select(moment=_parsed("time")).drop_nulls()["moment"]
-    if len(rows):
-        yield layout.TRAINER_LOG, "the first trainer row", rows[0]
-        yield layout.TRAINER_LOG, "the last trainer row", rows[-1]
-    if run.after is not None:
-        yield layout.AFTER, "the start of the after evaluation", run.after.started_at
-        yield layout.AFTER, "the end of the after evaluation", run.after.ended_at
-    if manifest is not None and manifest.ended_at is not None:
-        yield layout.MANIFEST, "the end of the run", manifest.ended_at
-
-
-def _parsed(column: str) -> pl.Expr:
-    # Whole seconds, as every writer of ours spells them; another spelling of the same schema falls out of the order.
-    moments = pl.col(column).str.to_datetime("%Y-%m-%dT%H:%M:%SZ", strict=False, time_unit="us")
-    return moments.dt.replace_time_zone("UTC")

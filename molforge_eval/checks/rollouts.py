@@ -42,6 +42,8 @@ def check(run: RunDirectory) -> Iterator[Finding]:
     )
     yield from _check_whole(episodes)
     yield from _check_early(lines)
+    yield from _check_faults(lines)
+    yield from _check_limit(run, lines)
     yield from _check_facts(lines)
     yield from _check_steps(lines)
     yield from _check_groups(run, episodes)
@@ -66,6 +68,34 @@ def _check_early(lines: pl.DataFrame) -> Iterator[Finding]:
     for line, episode, step in early.select("line", "episode_id", "step_index").iter_rows():
         what = "the line has the score or the pay of its episode and does not end it"
         yield finding("EPISODE_UNENDED", what, file=_PATH, line=line, episode=episode, step=step)
+
+
+def _check_faults(lines: pl.DataFrame) -> Iterator[Finding]:
+    """An episode that broke says so on its last line, has a call that broke, and no score and no pay."""
+    broken = (pl.col("status") == "env_error").any().over("episode_id")
+    ended = (pl.col("ended_by") == "env_error").fill_null(value=False)
+    paid = pl.col("episode_score").is_not_null() | pl.col("training_reward").is_not_null()
+    wrong = lines.filter(pl.col("ended_by").is_not_null() & ((broken != ended) | (ended & paid)))
+    for line, episode, step, ending in wrong.select("line", "episode_id", "step_index", "ended_by").iter_rows():
+        what = "the episode broke in the environment and has a score or pay"
+        if ending != "env_error":
+            what = f"a call of the episode broke in the environment, and ended_by is {seen(ending)}"
+        elif not bool(lines.filter((pl.col("episode_id") == episode) & (pl.col("status") == "env_error")).height):
+            what = 'ended_by is "env_error" and no call of the episode broke'
+        place: dict[str, Any] = {"line": line, "episode": episode, "step": step}
+        yield finding("FAULT_CONTRADICTED", what, file=_PATH, pointer="/ended_by", **place)
+
+
+def _check_limit(run: RunDirectory, lines: pl.DataFrame) -> Iterator[Finding]:
+    """Calls are carried out in as many turns as the settings allow."""
+    if run.manifest is None:
+        return
+    limit = run.manifest.configuration.turn_limit
+    beyond = lines.filter(pl.col("tool").is_not_null() & (pl.col("turn") >= limit))
+    for line, episode, step, turn in beyond.select("line", "episode_id", "step_index", "turn").iter_rows():
+        what = f"a call in turn {turn}, counted from 0, and turn_limit is {limit}"
+        place: dict[str, Any] = {"line": line, "episode": episode, "step": step}
+        yield finding("TURN_LIMIT_PASSED", what, file=_PATH, pointer="/turn", **place)
 
 
 def _check_facts(lines: pl.DataFrame) -> Iterator[Finding]:

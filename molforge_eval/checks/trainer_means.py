@@ -15,7 +15,7 @@ from molforge_eval.catalogue import finding, seen
 from molforge_eval.findings import Finding
 from molforge_eval.records.fields import COMPLETED_ENDINGS
 from molforge_eval.run_directory import RunDirectory
-from molforge_eval.training_reward import AFTER_END_CODE, REWARD_PARTS
+from molforge_eval.training_reward import AFTER_END_CODE, REFUSED_CODE, REWARD_PARTS
 
 _ROOM = 2e-5
 """The host trainer averages in single precision."""
@@ -33,6 +33,11 @@ _MEANS: Mapping[str, pl.Expr] = {
     "unfinished_rate": (~_ENDED).filter(_COUNTED).mean(),
     # A call that broke the environment may stand in the log or not; then there is no number to hold to.
     "tools/call_frequency": pl.when((pl.col("ended_by") == "env_error").any()).then(None).otherwise(pl.mean("calls")),
+    "tools/failure_frequency": pl.when((pl.col("ended_by") == "env_error").any())
+    .then(None)
+    .when(pl.col("calls").sum() == 0)
+    .then(0.0)
+    .otherwise(pl.col("refused").sum() / pl.col("calls").sum()),
 }
 _PARTS: Mapping[str, pl.Expr] = {
     "final_score": pl.col("episode_score") * _ENDED,
@@ -43,7 +48,7 @@ _PARTS: Mapping[str, pl.Expr] = {
 }
 """What a part of the reward weighs in an episode; the other graders' scores stand in no line."""
 
-_UNSURE = frozenset({"tools/call_frequency"})
+_UNSURE = frozenset({"tools/call_frequency", "tools/failure_frequency"})
 """Keys that may have a number where the episodes give none."""
 
 _AFTER_END = pl.col("error_code") == AFTER_END_CODE
@@ -83,6 +88,7 @@ def _episodes(rollouts: pl.DataFrame) -> pl.DataFrame:
     """Take the last line of each episode, with the calls that it made and those that cost something."""
     calls = rollouts.group_by("episode_id").agg(
         calls=pl.col("tool").is_not_null().sum(),
+        refused=pl.col("error_code").is_in([REFUSED_CODE, AFTER_END_CODE]).sum(),
         invalid_call=_INVALID.sum().cast(pl.Float64),
         vetoed_call=_VETOED.sum().cast(pl.Float64),
         after_end_call=_AFTER_END.sum().cast(pl.Float64),

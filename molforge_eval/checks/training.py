@@ -117,14 +117,21 @@ def _check_manifest(run: RunDirectory, manifest: RunManifest) -> Iterator[Findin
             yield finding("STEPS_DIFFER", what, file=_PATH)
         return
     yield from _check_last_step(rows, manifest)
-    yield from _check_summary_row(run.trainer_log, rows, manifest)
+    # Of a line that could not be read nobody knows what it was.
+    is_whole = not any(item.where.file == _PATH and item.severity == "error" for item in run.findings)
+    yield from _check_summary_row(run.trainer_log, rows, manifest, is_whole=is_whole)
     if settings.beta > 0 and ("kl" not in rows.columns or rows["kl"].null_count() == len(rows)):
         what = f"beta is {settings.beta} and no row has the key kl"
         yield finding("KL_MISSING", what, file=_PATH, line=rows["line"][0], pointer="/kl")
 
 
-def _check_summary_row(log: pl.DataFrame, rows: pl.DataFrame, manifest: RunManifest) -> Iterator[Finding]:
+def _check_summary_row(
+    log: pl.DataFrame, rows: pl.DataFrame, manifest: RunManifest, *, is_whole: bool
+) -> Iterator[Finding]:
     """The summary row stands at the end and repeats the mean loss."""
+    if manifest.status == "complete" and is_whole and "summary" not in log["type"].to_list():
+        what = "the run is complete and its log has no summary row, which the host writes last"
+        yield finding("LOG_UNFINISHED", what, file=_PATH, line=int(rows["line"].to_list()[-1]))
     for row in log.filter(pl.col("type") == "summary").iter_rows(named=True):
         if row["step"] != manifest.steps_completed:
             what = f"the summary row is of step {row['step']}, the manifest says {manifest.steps_completed} steps"
