@@ -7,15 +7,16 @@ them is read alone.
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator, Sequence
 from itertools import accumulate
 from typing import Any, BinaryIO, NamedTuple
 
 from molforge_eval.catalogue import seen
 from molforge_eval.limits import Limits
-from molforge_eval.strict_json import BYTE_ORDER_MARK, Fault, read_plain_objects, read_value
+from molforge_eval.strict_json import BYTE_ORDER_MARK, Fault, read_plain_lines, read_value
 
-_CHUNK = 2**20
+_CHUNK = 2**18
 _LINES = 256
 """Lines of a batch: few enough that what is made of them stays in the processor's cache."""
 
@@ -71,10 +72,10 @@ def read_batches(handle: BinaryIO, limits: Limits) -> Iterator[Batch]:
     while block := handle.read(_CHUNK):
         # A block ends with a line, unless the file or a line beyond the limit ends it.
         block += handle.readline(limits.line_bytes + 1)
-        texts = block.split(b"\n")
-        tail = texts.pop()
-        for place in range(0, len(texts), _LINES):
-            yield reader.read(texts[place : place + _LINES])
+        lines = io.BytesIO(block).readlines()
+        tail = b"" if lines[-1].endswith(b"\n") else lines.pop()
+        for place in range(0, len(lines), _LINES):
+            yield reader.read(lines[place : place + _LINES])
         if tail:
             yield reader.read_tail(tail, handle)
 
@@ -87,17 +88,15 @@ class _Reader:
         self._number = self._good = self._start = 0
         self._blank_named = self._return_named = False
 
-    def read(self, texts: list[bytes]) -> Batch:
-        """Read whole lines, given without their newlines."""
-        values = read_plain_objects(texts, self._limits)
+    def read(self, lines: list[bytes]) -> Batch:
+        """Read whole lines, each with its newline."""
+        values = read_plain_lines(lines, self._limits)
         if values is None:
-            return _joined([self._read_alone(text) for text in texts])
-        numbers = range(self._number + 1, self._number + 1 + len(texts))
-        # Every line but the last has a newline between itself and the next.
-        *starts, end = accumulate((len(text) + 1 for text in texts), initial=self._start)
-        self._number += len(texts)
-        self._good += len(texts)
-        self._start = end
+            return _joined([self._read_alone(line) for line in lines])
+        numbers = range(self._number + 1, self._number + 1 + len(lines))
+        *starts, self._start = accumulate(map(len, lines), initial=self._start)
+        self._number += len(lines)
+        self._good += len(lines)
         return Batch(numbers, starts, values, ())
 
     def read_tail(self, text: bytes, handle: BinaryIO) -> Batch:
@@ -105,9 +104,7 @@ class _Reader:
         if len(text) > self._limits.line_bytes:
             size, _ = _skip_line(handle, len(text))
             return self._too_long(size)
-        batch = self._read_alone(text, is_cut=True)
-        self._start -= 1
-        return batch
+        return self._read_alone(text)
 
     def _too_long(self, size: int) -> Batch:
         self._number += 1
@@ -115,12 +112,14 @@ class _Reader:
         what = f"the line has {size} bytes, the limit is {self._limits.line_bytes}"
         return Batch((), (), [], ((self._number, Fault("LINE_TOO_LONG", what)),))
 
-    def _read_alone(self, text: bytes, *, is_cut: bool = False) -> Batch:
+    def _read_alone(self, raw: bytes) -> Batch:
+        is_cut = not raw.endswith(b"\n")
+        text = raw if is_cut else raw[:-1]
         if len(text) > self._limits.line_bytes:
-            return self._too_long(len(text) + 1)
+            return self._too_long(len(raw))
         self._number += 1
         number, start = self._number, self._start
-        self._start += len(text) + 1
+        self._start += len(raw)
         notes: tuple[Fault, ...] = ()
         if text.endswith(b"\r"):
             text = text.rstrip(b"\r")

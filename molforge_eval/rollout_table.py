@@ -13,7 +13,7 @@ from typing import Any
 import polars as pl
 
 CALL_OPENING = "<tool_call>"
-_ROWS = 2**16
+_ROWS = 2**14
 """Rows of a piece of the table: until so many are there they are Python objects, which take more room."""
 
 ROLLOUT_SCHEMA: Mapping[str, Any] = {

@@ -57,7 +57,7 @@ def count_rollouts(rollouts: pl.DataFrame) -> dict[str, Any]:
     Returns:
         The counting fields of a `RunSummary`; a mean or maximum of nothing is `None`.
     """
-    calls = rollouts.filter(pl.col("tool").is_not_null())
+    calls = rollouts.select("tool", "action_type").filter(pl.col("tool").is_not_null())
     rewards = rollouts["reward"].drop_nulls().to_list()
     scores = rollouts["episode_score"].drop_nulls().to_list()
     actions = dict(calls["action_type"].value_counts().iter_rows())
@@ -69,11 +69,15 @@ def count_rollouts(rollouts: pl.DataFrame) -> dict[str, Any]:
         "max_tool_reward": max(rewards) if rewards else None,
         "action_counts": {action: actions.get(action, 0) for action in ACTIONS},
         "ended_by_counts": dict(sorted(endings.items())),
-        "veto_count": len(rollouts.filter(pl.col("governance_status") == "policy_veto")),
-        "invalid_count": len(rollouts.filter(pl.col("status") == "invalid")),
-        "env_error_count": len(rollouts.filter(pl.col("status") == "env_error")),
+        "veto_count": _count(rollouts["governance_status"], "policy_veto"),
+        "invalid_count": _count(rollouts["status"], "invalid"),
+        "env_error_count": _count(rollouts["status"], "env_error"),
         "mean_episode_score": mean_of(scores) if scores else None,
     }
+
+
+def _count(column: pl.Series, value: str) -> int:
+    return int((column == value).sum())
 
 
 def headline_of(evaluation: Evaluation | None, label: str) -> EvaluationHeadline:

@@ -44,7 +44,7 @@ def expected_rows(run: RunDirectory) -> Mapping[str, Rows]:
     rows = trainer_rows(run.trainer_log)
     ends = run.rollouts.filter(pl.col("ended_by").is_not_null())
     scores = curve_over_steps(ends["trainer_step"].to_list(), ends["episode_score"].to_list(), "episode_score")
-    early, late = thirds(run.rollouts)
+    early, late = thirds(run.rollouts.select("trainer_step", "action_type"))
     shares = [
         *action_shares("early training", early["action_type"].to_list()),
         *action_shares("late training", late["action_type"].to_list()),

@@ -1,14 +1,14 @@
 """The spreadsheet against the rollout log it repeats, cell by cell.
 
-Equal tables are recognised as whole columns. Only when something differs are the rows walked, and then a row that was
-dropped or added is named once instead of shifting every row after it.
+Equal tables are recognised as whole columns, some megabytes at a time. Only when something differs are the rows walked,
+and then a row that was dropped or added is named once instead of shifting every row after it.
 """
 
 from __future__ import annotations
 
 import csv
 from collections.abc import Generator, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, BinaryIO, NamedTuple
 
 import orjson
 import polars as pl
@@ -24,6 +24,8 @@ from molforge_eval.run_directory import RunDirectory
 from molforge_eval.shape import shape_of
 from molforge_eval.strict_json import BYTE_ORDER_MARK
 
+_BLOCK = 2**23
+"""Bytes of the table that are compared at a time."""
 _LOOK_AHEAD = 200
 _MOST_SURPLUS = 10_000
 """Rows beyond those of the log that are still read."""
@@ -40,28 +42,74 @@ def check(run: RunDirectory) -> Iterator[Finding]:
     if path not in run.files:
         return
     try:
-        data = run.files.read(path, at_most=run.limits.file_bytes)
+        with run.files.open(path) as handle:
+            block = _first_unequal(handle, run.rollouts, run.limits)
+        data = None if block is None else run.files.read(path, at_most=run.limits.file_bytes)
     except OSError as error:
         yield finding("FILE_UNREADABLE", f"the file cannot be read: {error.strerror or error}", file=path)
         return
-    if data is None:
-        what = f"the file has {run.files.sizes[path]} bytes, the limit is {run.limits.file_bytes}"
-        yield finding("FILE_TOO_LARGE", what, file=path)
-    elif not _is_equal(data, run.rollouts):
-        # Without a log there is nothing to compare with, and the shape of each row is all that can be asked.
-        yield from _walk(data, run.rollouts if layout.ROLLOUTS in run.files else None, run.limits)
+    if block is None:
+        return
+    # Without a log there is nothing to compare with, and the shape of each row is all that can be asked.
+    rollouts = run.rollouts if layout.ROLLOUTS in run.files else None
+    if data is not None:
+        yield from _walk(data, rollouts, run.limits)
+        return
+    if rollouts is not None:
+        yield from _walk(block.data, rollouts, run.limits, block)
+    what = f"the file has {run.files.sizes[path]} bytes, the limit is {run.limits.file_bytes}"
+    yield finding("FILE_TOO_LARGE", f"{what}; the rows from {block.rows + 1} on were not all compared", file=path)
 
 
-def _is_equal(data: bytes, rollouts: pl.DataFrame) -> bool:
+class _Block(NamedTuple):
+    """A part of the table: the header and some rows."""
+
+    data: bytes
+    rows: int
+    """Rows before it."""
+    lines: int
+    """Lines before its rows, without the header."""
+
+
+def _first_unequal(handle: BinaryIO, rollouts: pl.DataFrame, limits: Limits) -> _Block | None:
+    """Find the first part of the table that is not what the log gives; `None` when the whole table is."""
+    head = handle.readline(limits.line_bytes)
+    rows = lines = 0
+    while True:
+        data = _read_rows(handle, limits)
+        table = _table_of(head, data)
+        if table is None or not _is_equal(table, rollouts.slice(rows, len(table))):
+            return _Block(head + data, rows, lines)
+        rows += len(table)
+        lines += data.count(b"\n")
+        if not data:
+            return None if rows == len(rollouts) else _Block(head, rows, lines)
+
+
+def _read_rows(handle: BinaryIO, limits: Limits) -> bytes:
+    """Read some megabytes of whole rows: a cell may hold newlines, and then its quotes are closed behind them."""
+    parts = [handle.read(_BLOCK), handle.readline(limits.line_bytes)]
+    is_open = sum(part.count(b'"') for part in parts) % 2 == 1
+    size = 0
+    while is_open and size < _BLOCK and (line := handle.readline(limits.line_bytes)):
+        parts.append(line)
+        size += len(line)
+        is_open = line.count(b'"') % 2 == 0
+    return b"".join(parts)
+
+
+def _table_of(head: bytes, data: bytes) -> pl.DataFrame | None:
     # The fast reader makes a column of every name of a header, however many there are.
-    if not data.startswith(_HEADER):
-        return False
+    if head != _HEADER:
+        return None
     try:
-        table = pl.read_csv(data, infer_schema=False, empty_string_is_null=False, quote_char='"')
+        table = pl.read_csv(head + data, infer_schema=False, empty_string_is_null=False, quote_char='"')
     except pl.exceptions.PolarsError:
-        return False
-    if table.columns != list(COLUMNS) or len(table) != len(rollouts):
-        return False
+        return None
+    return table if table.columns == list(COLUMNS) else None
+
+
+def _is_equal(table: pl.DataFrame, rollouts: pl.DataFrame) -> bool:
     typed = table.select(_typed(column) for column in COLUMNS)
     return typed.equals(rollouts.select(_guarded(column) for column in COLUMNS))
 
@@ -91,7 +139,8 @@ def _guarded(column: str) -> pl.Expr:
     return pl.when(is_formula).then(pl.concat_str(pl.lit("'"), text)).otherwise(text).alias(column)
 
 
-def _walk(data: bytes, rollouts: pl.DataFrame | None, limits: Limits) -> Iterator[Finding]:
+def _walk(data: bytes, rollouts: pl.DataFrame | None, limits: Limits, block: _Block | None = None) -> Iterator[Finding]:
+    """Walk the rows of the table, or of the part of it that a block is."""
     path = layout.METRICS_TABLE
     if data.startswith(BYTE_ORDER_MARK):
         yield finding("TEXT_MARKED", "the table begins with a byte order mark", file=path, line=1)
@@ -116,11 +165,14 @@ def _walk(data: bytes, rollouts: pl.DataFrame | None, limits: Limits) -> Iterato
         what = f"the columns are not those of this version; it wants {seen(wrong[0]) if wrong else 'a header'}"
         yield finding("TABLE_HEADER_DIFFERS", what, file=path, line=1)
         return
+    if block is not None:
+        rows = [(number + block.lines, cells) for number, cells in rows]
     yield from _find_formulas(rows)
     if rollouts is None:
         yield from _check_shapes(rows)
-    else:
-        yield from _compare(rows, rollouts.select("line", *COLUMNS).to_dicts())
+        return
+    own = rollouts if block is None else rollouts.slice(block.rows, len(rows))
+    yield from _compare(rows, own.select("line", *COLUMNS).to_dicts(), is_whole=block is None)
 
 
 def _collect(data: bytes, lines: int | None, limits: Limits) -> Generator[Finding, None, list[tuple[int, list[str]]]]:
@@ -163,7 +215,9 @@ def _check_shapes(rows: Sequence[tuple[int, list[str]]]) -> Iterator[Finding]:
                 yield finding("SCHEMA_UNMET", misfit.what, pointer=misfit.pointer, **place)
 
 
-def _compare(rows: Sequence[tuple[int, list[str]]], lines: Sequence[Mapping[str, Any]]) -> Iterator[Finding]:
+def _compare(
+    rows: Sequence[tuple[int, list[str]]], lines: Sequence[Mapping[str, Any]], *, is_whole: bool
+) -> Iterator[Finding]:
     """Walk both side by side; where they part, skip to the nearest place where they meet again."""
     names = [_name_of_row(row) for _, row in rows]
     expected = [row_of(line) for line in lines]
@@ -183,6 +237,9 @@ def _compare(rows: Sequence[tuple[int, list[str]]], lines: Sequence[Mapping[str,
                 continue
         yield from _compare_cells(*rows[left], expected[right], lines[right])
         left, right = left + 1, right + 1
+    # The end of a part is no end of the log.
+    if not is_whole:
+        return
     yield from (_surplus(*row) for row in rows[left:])
     yield from (_missing(line, rows[-1][0] if rows else 1) for line in lines[right:])
 
