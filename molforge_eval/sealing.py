@@ -7,6 +7,7 @@ hash and is itself no record.
 from __future__ import annotations
 
 import hashlib
+import io
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -149,12 +150,12 @@ def end_of_log(files: RunFiles, path: str, *, line_bytes: int = DEFAULT_LIMITS.l
     last = b""
     is_start = True
     with files.open(path) as handle:
-        while raw := handle.readline(line_bytes):
-            text = raw.strip()
-            if is_start and text:
-                lines += 1
-                last = text
-            is_start = raw.endswith(b"\n")
+        while block := handle.read(_CHUNK) + handle.readline(line_bytes):
+            begun = io.BytesIO(block).readlines()[0 if is_start else 1 :]
+            texts = [text for text in map(bytes.strip, begun) if text]
+            lines += len(texts)
+            last = texts[-1][:line_bytes] if texts else last
+            is_start = block.endswith(b"\n")
     return LogEnd(lines, last_line_chain(last) if lines else None)
 
 

@@ -15,6 +15,8 @@ from molforge_eval.records.fields import COMPLETED_ENDINGS
 from molforge_eval.run_directory import RunDirectory
 
 _PATH = layout.ROLLOUTS
+_FACTS = ("seed", "scenario_id", "difficulty", "reward_mode", "trainer_step", "generation")
+"""What is the same on every line of an episode."""
 _MOST_BROKEN = 0.25
 """Share of episodes that may break in the environment."""
 _EPISODES_FOR_A_VERDICT = 20
@@ -100,8 +102,10 @@ def _check_limit(run: RunDirectory, lines: pl.DataFrame) -> Iterator[Finding]:
 
 def _check_facts(lines: pl.DataFrame) -> Iterator[Finding]:
     """Every line of an episode is of one task, seed and place in the training."""
-    for key in ("seed", "scenario_id", "difficulty", "reward_mode", "trainer_step", "generation"):
-        strange = lines.filter(pl.col(key) != pl.col(key).first().over("episode_id"))
+    firsts = [pl.col(key).first().over("episode_id").alias(f"first_{key}") for key in _FACTS]
+    known = lines.select("line", "episode_id", "step_index", *_FACTS, *firsts)
+    for key in _FACTS:
+        strange = known.filter(pl.col(key) != pl.col(f"first_{key}"))
         for line, episode, step, value in strange.select("line", "episode_id", "step_index", key).iter_rows():
             what = f"{key} is {seen(value)}, the first line of the episode has another"
             yield finding("EPISODE_MIXED", what, file=_PATH, line=line, pointer=f"/{key}", episode=episode, step=step)

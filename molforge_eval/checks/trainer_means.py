@@ -65,7 +65,7 @@ def check(run: RunDirectory) -> Iterator[Finding]:
     keys = [key for key in (*means, "frac_reward_zero_std", *_part_keys()) if rows.schema.get(key) == pl.Float64]
     means = {key: mean for key, mean in means.items() if key in keys}
     episodes = _episodes(run.rollouts)
-    batches = episodes.group_by("trainer_step").agg(pl.len(), **means)
+    batches = episodes.group_by("trainer_step").agg(pl.len(), **means).sort("trainer_step")
     flat = _flat_groups(episodes)
     every = max(1, run.manifest.configuration.logging_steps)
     before = 0
@@ -77,9 +77,8 @@ def check(run: RunDirectory) -> Iterator[Finding]:
         if step - before > every:
             what = f"no row for steps {before + 1} to {step - 1}, and a row is due every {every} steps"
             yield finding("STEPS_MISSING", what, file=layout.TRAINER_LOG, line=row["line"], pointer="/step")
-        own = pl.col("trainer_step").is_between(before, step - 1)
-        yield from _check_row(row, list(means), batches.filter(own))
-        yield from _check_flat(row, flat.filter(own))
+        yield from _check_row(row, list(means), _between(batches, before, step))
+        yield from _check_flat(row, _between(flat, before, step))
         yield from _check_parts(row)
         before = step
 
@@ -122,7 +121,13 @@ def _flat_groups(episodes: pl.DataFrame) -> pl.DataFrame:
     groups = episodes.group_by(*prompt, again.alias("again")).agg(
         most=is_even.fill_null(value=False), least=(is_even & (paid.max() == 0.0)).fill_null(value=False)
     )
-    return groups.group_by("trainer_step").agg(pl.mean("most"), pl.mean("least"), groups=pl.len())
+    return groups.group_by("trainer_step").agg(pl.mean("most"), pl.mean("least"), groups=pl.len()).sort("trainer_step")
+
+
+def _between(batches: pl.DataFrame, first: int, end: int) -> pl.DataFrame:
+    """Take the batches of the steps from one to before another; they are sorted, so that none is looked at in vain."""
+    start, stop = (int(batches["trainer_step"].search_sorted(step)) for step in (first, end))
+    return batches.slice(start, stop - start)
 
 
 def _check_row(row: Mapping[str, Any], keys: list[str], batches: pl.DataFrame) -> Iterator[Finding]:
