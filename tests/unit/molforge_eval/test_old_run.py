@@ -9,7 +9,8 @@ from evidence_builder import read_json, read_lines, write
 from old_layout import change_json, change_lines, put_json
 
 from molforge_eval import layout
-from molforge_eval.log_tables import ROLLOUT_SCHEMA, TRAINER_HEAD
+from molforge_eval.log_tables import TRAINER_HEAD
+from molforge_eval.rollout_table import ROLLOUT_SCHEMA
 from molforge_eval.run_directory import load
 
 
