@@ -47,7 +47,7 @@ def test_old_logs_are_tables_of_this_version_with_nulls_where_they_have_no_such_
     assert dict(old.rollouts.schema) == dict(ROLLOUT_SCHEMA)
     for column in ("reward", "final_score", "tool", "slot", "step_index", "timestamp", "done", "summary"):
         assert old.rollouts[column].equals(calls[column]), column
-    for column in ("episode_id", "seed", "trainer_step", "ended_by", "chain", "status", "source"):
+    for column in ("episode_id", "seed", "trainer_step", "ended_by", "chain_holds", "status", "source"):
         assert old.rollouts[column].null_count() == len(old.rollouts), column
     assert old.trainer_log.columns[: len(TRAINER_HEAD)] == list(TRAINER_HEAD)
     for column in ("type", "step", "time", "loss", "reward", "non_finite"):
