@@ -105,11 +105,13 @@ def trend_of(curve: Curve | None) -> Trend:
 
 def first_and_last(curve: Curve) -> tuple[float, float] | None:
     """Return the means of the first and of the last tenth of the finite points; `None` without any."""
-    values = [point.value for point in curve.finite() if point.value is not None]
-    if not values:
-        return None
+    return tenths_of([point.value for point in curve.points if point.value is not None])
+
+
+def tenths_of(values: Sequence[float]) -> tuple[float, float] | None:
+    """Return the means of the first and of the last tenth of some values, at least one each; `None` without any."""
     tenth = max(1, len(values) // 10)
-    return _mean(values[:tenth]), _mean(values[-tenth:])
+    return (_mean(values[:tenth]), _mean(values[-tenth:])) if values else None
 
 
 def _mean(values: Sequence[float]) -> float:

@@ -84,7 +84,7 @@ def assemble_old_evidence(checked: Checked, *, title: str = DEFAULT_TITLE) -> Ev
             columns=columns,
             lacks=LACKS,
             missing_files=list_missing(run, arms),
-            difference_reason=barred or refusal(*arms),
+            difference_reason=refusal(*arms) or barred,
             is_official=is_official(arms),
             is_once_each=all(count <= 1 for arm in arms for count in arm.counts().values()),
         ),

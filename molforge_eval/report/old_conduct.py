@@ -6,6 +6,7 @@ for early and late, and a curve runs over its lines. Long logs are drawn by the 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -13,7 +14,7 @@ import polars as pl
 
 from molforge_eval import layout
 from molforge_eval.report.evidence import CurveNote, PhaseRow
-from molforge_eval.report.learning import first_and_last
+from molforge_eval.report.learning import tenths_of
 from molforge_eval.report.number_book import NumberBook
 from molforge_eval.report.numerals import decimal, percent, whole
 from molforge_eval.report.old_arms import Arm
@@ -95,8 +96,7 @@ def _put_series(book: NumberBook, name: str, values: Sequence[float], each: int,
     at = f"log.{name}"
     book.put(f"{at}_count", len(values), whole(len(values)), source)
     book.put(f"{at}_each", each, whole(each), source)
-    points = tuple(Point(0, 0, value, None, 0) for value in values)
-    ends = first_and_last(Curve(column=name, points=points, gaps=0))
+    ends = tenths_of(values)
     known = {
         "first": ends[0] if ends else None,
         "last": ends[1] if ends else None,
@@ -140,9 +140,9 @@ def _put_phase(book: NumberBook, phase: str, calls: Calls, file: str) -> None:
 def _shares(label: str, actions: Sequence[str]) -> tuple[ActionShare, ...]:
     """Count each kind of action; whatever is none of the laboratory's goes under one name."""
     named = [action if action in ACTIONS else OTHER_ACTION for action in actions]
+    counts = Counter(named)
     return tuple(
-        ActionShare(label, action, named.count(action), named.count(action) / len(named))
-        for action in (*ACTIONS, OTHER_ACTION)
+        ActionShare(label, action, counts[action], counts[action] / len(named)) for action in (*ACTIONS, OTHER_ACTION)
     )
 
 

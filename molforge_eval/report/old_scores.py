@@ -36,7 +36,7 @@ def put_unpaired(
     """
     before, after = arms
     tasks = tuple(dict.fromkeys((*before.tasks(), *after.tasks())))
-    reason = barred or refusal(before, after)
+    reason = refusal(before, after) or barred
     for arm in arms:
         _put_arm(book, arm)
     _put_difference(book, MEAN, before.mean(), after.mean(), arms, reason)
@@ -49,7 +49,7 @@ def put_unpaired(
         for arm in arms:
             _put_task(book, key, task, arm)
         same_n = before.counts().get(task, 0) == after.counts().get(task, 0)
-        why = barred or (None if same_n else "the two sides counted it unequally often")
+        why = (None if same_n else "the two sides counted it unequally often") or barred
         _put_difference(book, key, before.task_mean(task), after.task_mean(task), arms, why)
         for rung in RUNGS:
             put_rung(book, key, rung, ladder.score(rung, task) if task in SCENARIO_IDS else None)
@@ -67,12 +67,15 @@ def put_unpaired(
 
 
 def put_metrics(book: NumberBook, arms: tuple[Arm, Arm], *, barred: str | None) -> tuple[MetricRow, ...]:
-    """Put the mean of every listed metric down, and how many rose and fell; `final_score` stands first."""
+    """Put the mean of every listed metric down, and how many rose and fell; `final_score` stands first.
+
+    A finding bars the difference as a claim; which way a metric went, as the files list it, is told all the same.
+    """
     before, after = arms
     found = dict.fromkeys(key for arm in arms for episode in arm.counted() for key in episode.metrics)
     order = [key for key in (PRIMARY, *DIAGNOSTICS) if key in found]
     order += sorted(key for key in found if key not in order)
-    reason = barred or refusal(before, after)
+    refused = refusal(before, after)
     rows = []
     for number, metric in enumerate(order[:MOST_METRICS]):
         key = metric if _SAFE_KEY.fullmatch(metric) else f"metric-{number}"
@@ -80,10 +83,11 @@ def put_metrics(book: NumberBook, arms: tuple[Arm, Arm], *, barred: str | None) 
         for arm, mean in zip(arms, means, strict=True):
             source = (arm.file, f"/episodes/*/{quote(metric, LONGEST_LABEL)}")
             book.put(f"metric.{key}.{arm.name}", mean, decimal(mean), source, reason=_NOT_LISTED)
-        change = None if reason or None in means else _difference(*means)
+        change = None if refused else _difference(*means)
         sources = tuple((arm.file, f"/episodes/*/{quote(metric, LONGEST_LABEL)}") for arm in arms)
-        text = decimal(change, signed=True)
-        book.put(f"metric.{key}.difference", change, text, *sources, reason=reason or _NOT_LISTED)
+        claimed = None if barred else change
+        text = decimal(claimed, signed=True)
+        book.put(f"metric.{key}.difference", claimed, text, *sources, reason=refused or barred or _NOT_LISTED)
         label = quote(metric, LONGEST_LABEL)
         rows.append(MetricRow(key=key, label=label, is_primary=metric == PRIMARY, direction=_direction(change)))
     _count_directions(book, rows, arms, len(order))

@@ -42,8 +42,8 @@ def judge_old(
     absent = tuple(reason for arm in arms for reason in _absence(arm))
     barred = bar_of(findings)
     outcome: Outcome = "incomplete" if absent else "withheld" if barred else "inconclusive"
-    refused = None if absent or barred else refusal(*arms)
-    reasons = (*absent, *((barred,) if barred else ()), *((refused,) if refused else ()), _UNPAIRED)
+    refused = None if absent else refusal(*arms)
+    reasons = (*absent, *((refused,) if refused else ()), *((barred,) if barred else ()), _UNPAIRED)
     floor = ladder.mean("do_nothing") if is_official(arms) else None
     before, after = arms
     return VerdictStatement(

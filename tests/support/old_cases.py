@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from old_layout import change_json, change_lines, put_json
+from old_layout import change_json, change_lines, put_json, summarise_old
 
 from molforge_eval import layout
 
@@ -60,7 +60,7 @@ def played(path: str, plan: Sequence[tuple[str, int]]) -> Change:
         scores = [entry["final_score"] for entry in value["episodes"]]
         value["average_final_score"] = sum(scores) / len(scores)
 
-    return lambda root: change_json(root, path, change)
+    return lambda root: (change_json(root, path, change), summarise_old(root))
 
 
 def all_of(*changes: Change) -> Change:

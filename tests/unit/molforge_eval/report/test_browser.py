@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from evidence_builder import edit_json, reseal
+from old_cases import CASES
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from molforge_eval import layout
@@ -160,4 +161,41 @@ def test_the_first_key_leads_past_the_contents(browser, address) -> None:
     page.keyboard.press("Tab")
 
     assert page.evaluate("document.activeElement.className") == "skip"
+    page.close()
+
+
+@pytest.fixture(scope="module")
+def old_address(old_run: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A packet of a run in the public script's layout that tries to break out of it."""
+    run = tmp_path_factory.mktemp("hostile-old") / "run"
+    shutil.copytree(old_run, run)
+    CASES["hostile"](run)
+    packet = build_packet(run, options=PacketOptions(pdf=False, pack=False))
+    assert packet.html is not None
+    return packet.html.resolve().as_uri()
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_a_packet_of_the_old_layout_asks_for_nothing_and_is_no_wider_than_the_page(browser, old_address, width) -> None:
+    page = browser.new_page(viewport={"width": width, "height": 900})
+    visit = Visit(page, old_address)
+
+    assert visit.messages == []
+    assert [found for found in visit.requests if not found.startswith("data:font/")] == [old_address]
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert page.locator("img").count() == 0
+    assert "</script><img src=x" in page.locator("#traces").inner_text()
+    page.close()
+
+
+@pytest.mark.parametrize(("width", "shown"), [(1280, "svg.desk"), (390, "svg.narrow")])
+def test_the_first_chart_is_shown_whole_at_any_width(browser, address, width, shown) -> None:
+    page = browser.new_page(viewport={"width": width, "height": 900})
+    Visit(page, address)
+    visible = [form for form in ("svg.desk", "svg.narrow") if page.locator(form).is_visible()]
+    box = page.locator(shown).bounding_box()
+
+    assert visible == [shown]
+    assert box["x"] >= 0
+    assert box["x"] + box["width"] <= width
     page.close()

@@ -100,6 +100,10 @@ def test_every_listed_metric_is_there_and_one_up_five_down_is_counted(old_eviden
     assert set(rows) == {"final_score", "submission_score", "progress_score", "validity", "novelty", "synthesis"}
     assert [row.key for row in rows.values() if row.is_primary] == ["final_score"]
     assert (evidence.number("metrics.up").value, evidence.number("metrics.down").value) == (1, 5)
+    assert {key: row.direction for key, row in rows.items()} == {
+        "final_score": "up",
+        **dict.fromkeys(("submission_score", "progress_score", "validity", "novelty", "synthesis"), "down"),
+    }
     assert evidence.verdict.outcome != "improved"
 
 
