@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, get_args
 
@@ -15,11 +16,16 @@ from molforge_eval.limits import Limits
 from molforge_eval.log_tables import fits
 from molforge_eval.old_trainer_log import moment_text
 from molforge_eval.records.fields import Tool
+from molforge_eval.records.old import KeyUse, OldRolloutLine
 from molforge_eval.rollout_table import CALL_OPENING, MADE, ROLLOUT_SCHEMA
 from molforge_eval.run_files import RunFiles
 
 _BATCH = 2_000
+_LONGEST_ERROR = 200
+NO_CALL = "none"
+"""Action of a line that is a completion without a call."""
 _TOOLS = frozenset(get_args(Tool))
+_PUBLIC = frozenset(OldRolloutLine.model_fields)
 _SCORES = ("final_score", "submission_score", "progress_score")
 _KINDS: Mapping[Any, Callable[[Any], bool]] = {
     pl.Int64: lambda value: isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**63,
@@ -37,6 +43,31 @@ class OldRollouts(NamedTuple):
     frame: pl.DataFrame
     """Columns of `rollout_table.ROLLOUT_SCHEMA`. Scores of a line that is not done are null: the script writes 0.0."""
     left_out: int
+    keys: tuple[KeyUse, ...]
+
+
+class _Keys:
+    """Counts which public keys the lines have."""
+
+    def __init__(self) -> None:
+        self._lines: Counter[str] = Counter()
+        self._without: dict[str, int] = {}
+        self._total = 0
+
+    def add(self, number: int, line: Mapping[str, Any]) -> None:
+        self._total += 1
+        for key in _PUBLIC:
+            if key in line:
+                self._lines[key] += 1
+            else:
+                self._without.setdefault(key, number)
+
+    def uses(self) -> tuple[KeyUse, ...]:
+        if not self._total:
+            return ()
+        return tuple(
+            KeyUse(key=key, lines=self._lines[key], first_without=self._without.get(key)) for key in sorted(_PUBLIC)
+        )
 
 
 def read_old_rollouts(files: RunFiles, ledger: Ledger, limits: Limits) -> OldRollouts:
@@ -47,7 +78,8 @@ def read_old_rollouts(files: RunFiles, ledger: Ledger, limits: Limits) -> OldRol
     rows: list[dict[str, Any]] = []
     left_out = 0
     if path not in files:
-        return OldRollouts(batches[0], 0)
+        return OldRollouts(batches[0], 0, ())
+    keys = _Keys()
     try:
         with files.open(path) as handle:
             for line in read_lines(handle, limits):
@@ -56,7 +88,12 @@ def read_old_rollouts(files: RunFiles, ledger: Ledger, limits: Limits) -> OldRol
                 if line.value is None:
                     left_out += any(fault.code not in ("LINE_BLANK", "LINE_RETURNED") for fault in line.faults)
                 elif fits(line.value, "rollout_line_v0", path, line.number, ledger):
+                    keys.add(line.number, line.value)
                     rows.append(_table_row(line.number, line.value))
+                    lost = _lost_calls(line.value)
+                    if lost is not None:
+                        place: dict[str, Any] = {"line": line.number, "pointer": "/raw_completion"}
+                        ledger.add(finding("CALL_UNREAD", lost, file=path, **place))
                 else:
                     left_out += 1
                 if len(rows) == _BATCH:
@@ -67,7 +104,16 @@ def read_old_rollouts(files: RunFiles, ledger: Ledger, limits: Limits) -> OldRol
         ledger.add(finding("FILE_UNREADABLE", f"the file cannot be read: {error.strerror or error}", file=path))
     if rows:
         batches.append(pl.from_dicts(rows, schema=schema))
-    return OldRollouts(pl.concat(batches, rechunk=True), left_out)
+    return OldRollouts(pl.concat(batches, rechunk=True), left_out, keys.uses())
+
+
+def _lost_calls(line: Mapping[str, Any]) -> str | None:
+    """Say that a text opens more call blocks than the line is calls, where a line has its text at all."""
+    completion = line.get("raw_completion")
+    if not isinstance(completion, str):
+        return None
+    opened, carried = completion.count(CALL_OPENING), int(line["action_type"] != NO_CALL)
+    return f"the completion opens {opened} call blocks, {carried} was carried out" if opened > carried else None
 
 
 def _table_row(number: int, line: Mapping[str, Any]) -> dict[str, Any]:
@@ -78,6 +124,10 @@ def _table_row(number: int, line: Mapping[str, Any]) -> dict[str, Any]:
     if not line.get("done"):
         # Before the end there is no score; 0.0 is how the script spells that.
         row |= {key: None for key in _SCORES if not row[key]}
+    error = line.get("error")
+    if error and row["status"] is None:
+        # The host hands the model an object with this key when a tool call raises.
+        row |= {"status": "env_error", "error_code": str(error)[:_LONGEST_ERROR]}
     action, completion = line["action_type"], line.get("raw_completion")
     return {
         **row,

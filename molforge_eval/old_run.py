@@ -43,8 +43,10 @@ def read_old_run(files: RunFiles, ledger: Ledger, limits: Limits) -> OldRecords:
         after=read_record(files, layout.AFTER, "evaluation_v0", OldEvaluation, ledger, limits),
         summary=_read_summary(files, ledger, limits),
         trainer_source=trainer.source,
+        trainer_form=trainer.form,
         trainer_state=trainer.state,
         lines_left_out=rollouts.left_out,
+        line_keys=rollouts.keys,
     )
     return OldRecords(run, trainer, rollouts.frame)
 

@@ -9,13 +9,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import orjson
 import polars as pl
 
 from molforge_eval import layout
 from molforge_eval.catalogue import finding
+from molforge_eval.findings import Finding, Place
 from molforge_eval.json_lines import read_lines
 from molforge_eval.ledger import Ledger
 from molforge_eval.limits import Limits
@@ -27,6 +28,7 @@ from molforge_eval.run_files import RunFiles
 from molforge_eval.shape import shape_of
 from molforge_eval.strict_json import BYTE_ORDER_MARK, Fault
 
+Form = Literal["lines", "list", "state"]
 HISTORY = "log_history"
 _LISTS = ("logs/trainer_log_history.json", "trainer_log_history.json", "logs/log_history.json", "log_history.json")
 _STATES = tuple(f"{folder}{layout.TRAINER_STATE}" for folder in ("", "logs/", "trainer/", "adapters/"))
@@ -44,6 +46,7 @@ class OldTrainerLog(NamedTuple):
     latest: Mapping[str, Any] | None
     """The last row, of whatever type, as it was written; what was not finite in it is `None`."""
     source: str | None
+    form: Form
     state: OldTrainerState | None
     """The state that the rows stand in, without them."""
 
@@ -61,14 +64,39 @@ def read_old_trainer_log(files: RunFiles, ledger: Ledger, limits: Limits) -> Old
     """Read the rows from wherever they stand; a run without any has an empty table."""
     source = find_source(files)
     state: OldTrainerState | None = None
+    form: Form = "lines"
     if source is None:
         rows: list[_Row] = []
     elif source == layout.TRAINER_LOG and not _is_document(files, source):
         rows = list(_rows_of_lines(files, source, ledger, limits))
     else:
-        rows, state = _rows_of_document(files, source, ledger, limits)
-    frame = trainer_frame([_table_row(row) for row in rows], ledger, source or layout.TRAINER_LOG)
-    return OldTrainerLog(frame, dict(rows[-1].value) if rows else None, source, state)
+        rows, form, state = _rows_of_document(files, source, ledger, limits)
+    path = source or layout.TRAINER_LOG
+    mixed = Ledger(limits.findings_a_code)
+    frame = trainer_frame([_table_row(row) for row in rows], mixed, path)
+    ledger.extend(in_source(item, path, form) for item in mixed.findings())
+    return OldTrainerLog(frame, dict(rows[-1].value) if rows else None, source, form, state)
+
+
+def in_source(item: Finding, source: str, form: Form) -> Finding:
+    """Place a finding about a row in the file that the row was read from.
+
+    Args:
+        item: A finding whose line is the number of a row.
+        source: File of the rows.
+        form: How they stand in it; in one JSON text a row has a pointer and no line.
+    """
+    where = item.where
+    if form == "lines":
+        return (
+            item
+            if where.file == source
+            else item.model_copy(update={"where": where.model_copy(update={"file": source})})
+        )
+    head = f"/{HISTORY}" if form == "state" else ""
+    pointer = where.pointer if where.line is None else f"{head}/{where.line - 1}{where.pointer or ''}"
+    place = Place(file=source, pointer=pointer, episode=where.episode, step=where.step)
+    return item.model_copy(update={"where": place})
 
 
 def type_of(row: Mapping[str, Any]) -> str:
@@ -110,12 +138,13 @@ def _rows_of_lines(files: RunFiles, path: str, ledger: Ledger, limits: Limits) -
 
 def _rows_of_document(
     files: RunFiles, path: str, ledger: Ledger, limits: Limits
-) -> tuple[list[_Row], OldTrainerState | None]:
+) -> tuple[list[_Row], Form, OldTrainerState | None]:
     silent = Ledger(limits.findings_a_code)
     parsed = read_json(files, path, silent, limits)
     if not parsed.faults:
         ledger.extend(silent.findings())
     is_state = isinstance(parsed.value, dict)
+    form: Form = "state" if is_state else "list"
     history = parsed.value.get(HISTORY) if is_state else parsed.value
     head = f"/{HISTORY}" if is_state else ""
     gaps: dict[int, dict[str, str]] = {}
@@ -126,21 +155,21 @@ def _rows_of_document(
         else:
             gaps.setdefault(place, {})[key] = _spelling(fault)
     if not parsed.usable:
-        return [], None
+        return [], form, None
     state = None
     if is_state:
         bare = {**parsed.value, HISTORY: [] if isinstance(history, list) else history}
         if not fits(bare, "trainer_state", path, None, ledger):
-            return [], None
+            return [], form, None
         state = record_of(bare, path, OldTrainerState, ledger)
     if not isinstance(history, list):
         fits(parsed.value, "trainer_state", path, None, ledger)
-        return [], None
+        return [], form, None
     rows = []
     for index, value in enumerate(history):
         if _fits_row(value, path, f"{head}/{index}", ledger):
             rows.append(_Row(index + 1, value, gaps.get(index, {})))
-    return rows, state
+    return rows, form, state
 
 
 def _fits_row(value: Any, path: str, pointer: str, ledger: Ledger) -> bool:

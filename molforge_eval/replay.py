@@ -74,7 +74,7 @@ def verify_loaded(
     ledger = examine(run)
     tasks: list[Task] = [*record_tasks(run), *line_tasks(run)]
     if run.format_version == 0:
-        return conclude(run, ledger, reached="E0", reason="", counts=count_evidence(run))
+        return conclude(run, ledger, reached="E2", reason="", counts=count_evidence(run))
     if run.manifest is not None:
         ledger.extend(_compare_backend(run.manifest))
     if not tasks:

@@ -75,8 +75,9 @@ class RunDirectory:
 
     def lacks_a_log(self) -> bool:
         """Tell whether a packet was made without a log, so that it says nothing of training."""
-        is_of_now = self.is_packet and self.format_version == 1
-        return is_of_now and any(path not in self.files for path in layout.LOGS)
+        if self.old is not None:
+            return self.is_packet and (layout.ROLLOUTS not in self.files or self.old.trainer_source is None)
+        return self.is_packet and any(path not in self.files for path in layout.LOGS)
 
     def evaluations(self) -> tuple[tuple[str, Evaluation], ...]:
         """Return path and evaluation of those that could be read, before first."""

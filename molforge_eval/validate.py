@@ -18,6 +18,15 @@ from molforge_eval.checks import (
     identity,
     magnitudes,
     numbers,
+    old_comparability,
+    old_episodes,
+    old_evaluations,
+    old_pictures,
+    old_presence,
+    old_rollouts,
+    old_summary,
+    old_tables,
+    old_training,
     packet,
     plans,
     plots,
@@ -63,8 +72,31 @@ CHECKS: Mapping[str, Check] = {
     "packet": packet.check,
     "privacy": privacy.check,
 }
-OF_LOGS = frozenset({"configuration", "training", "rollouts", "trainer_means", "numbers", "tables", "plots"})
+OLD_CHECKS: Mapping[str, Check] = {
+    "old_presence": old_presence.check,
+    "old_episodes": old_episodes.check,
+    "old_evaluations": old_evaluations.check,
+    "old_comparability": old_comparability.check,
+    "old_summary": old_summary.check,
+    "old_training": old_training.check,
+    "old_rollouts": old_rollouts.check,
+    "old_tables": old_tables.check,
+    "old_pictures": old_pictures.check,
+    "adapters": adapters.check,
+    "packet": packet.check,
+    "privacy": privacy.check,
+}
+"""What a run of format version 0 is asked: what it claims, not what its version never had."""
+OF_LOGS = frozenset(
+    {
+        *("configuration", "training", "rollouts", "trainer_means", "numbers", "tables", "plots"),
+        *("old_summary", "old_training", "old_rollouts", "old_tables", "old_pictures"),
+    }
+)
 """Checks that compare with the logs; they are not asked about a packet that was made without."""
+OLD_REASON = (
+    "the run has format version 0: its episodes have no seeds and no arguments, so level E3 is out of its reach"
+)
 _SEVERITIES = ("error", "warning", "info")
 
 
@@ -88,13 +120,13 @@ def validate_loaded(run: RunDirectory) -> ValidationResult:
     return conclude(run, ledger, reached="E2", reason=reason, counts=count_evidence(run))
 
 
-def examine(run: RunDirectory, checks: Mapping[str, Check] = CHECKS) -> Ledger:
-    """Ask checks about a run; what reading found comes first."""
+def examine(run: RunDirectory, checks: Mapping[str, Check] | None = None) -> Ledger:
+    """Ask checks about a run, by default those of its format version; what reading found comes first."""
     ledger = Ledger(run.limits.findings_a_code)
     ledger.extend(run.findings)
     ledger.count_omitted(run.omitted)
-    if run.format_version == 0:
-        return ledger
+    if checks is None:
+        checks = OLD_CHECKS if run.format_version == 0 else CHECKS
     for name, check in checks.items():
         if run.lacks_a_log() and name in OF_LOGS:
             continue
@@ -119,9 +151,9 @@ def conclude(
         counts: How much was looked at.
     """
     found = in_order(with_lines(ledger.findings(), run))
-    level, denied = level_of(found, "E0" if run.format_version == 0 else reached)
     if run.format_version == 0:
-        reason = "the run has format version 0, whose records were listed only"
+        reached, reason = min(reached, "E2"), OLD_REASON
+    level, denied = level_of(found, reached)
     return ValidationResult(
         # A name that is no UTF-8 has no JSON spelling.
         run=printable(run.name),
@@ -206,11 +238,12 @@ def _lines_in(path: str, pointers: list[str], run: RunDirectory) -> Mapping[str,
 
 def count_evidence(run: RunDirectory) -> dict[str, int]:
     """Count what a run holds and a validation looks at."""
-    evaluated = sum(len(evaluation.episodes) for _, evaluation in run.evaluations())
+    played = run.evaluations() if run.old is None else run.old.evaluations()
+    evaluated = sum(len(evaluation.episodes or ()) for _, evaluation in played)
     return {
         "records": sum(layout.is_record(path) for path in run.files.sizes),
         "rollout_lines": len(run.rollouts),
-        "training_episodes": run.rollouts["episode_id"].n_unique(),
+        "training_episodes": run.rollouts["episode_id"].drop_nulls().n_unique(),
         "trainer_rows": len(run.trainer_log),
         "evaluation_episodes": evaluated,
         "plots": 0 if run.plot_table is None else len(run.plot_table.plots),

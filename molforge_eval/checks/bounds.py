@@ -44,6 +44,9 @@ def bound_of(key: str) -> Bound | None:
     (Bound(low=0.0, high=1.0, words='a share'), None, None)
     """
     name = key.lower()
+    if name.startswith("frac_"):
+        # The share of groups without a spread is named after the spread.
+        return Bound(0.0, 1.0, "a share")
     if _SPREADS.search(name):
         return Bound(0.0, None, "a spread")
     if name in _FREQUENCIES or (_SHARES.search(name) and not _RATES.search(name)):

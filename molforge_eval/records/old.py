@@ -6,7 +6,7 @@ that is absent is `None`: what an old file never had is no fault of it.
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field
 
@@ -155,6 +155,15 @@ class OldSummary(FrozenModel):
     eval_after: float | dict[str, Any] | None = None
 
 
+class KeyUse(FrozenModel):
+    """How many lines of the rollout log have a public key."""
+
+    key: str
+    lines: Count
+    first_without: Annotated[int, Field(ge=1)] | None
+    """The first line that lacks it; `None` when none does."""
+
+
 class OldRun(FrozenModel):
     """What a run of format version 0 says besides its two logs; a record that could not be used is `None`."""
 
@@ -164,10 +173,14 @@ class OldRun(FrozenModel):
     summary: OldSummary | None
     trainer_source: RelativePath | None
     """File that the trainer rows were read from; `None` when the run has no trainer log."""
+    trainer_form: Literal["lines", "list", "state"] = "lines"
+    """How the rows stand in that file: one a line, as a bare list, or in the state of the host trainer."""
     trainer_state: OldTrainerState | None
     """The state that the rows were read from, when it was one."""
     lines_left_out: Annotated[int, Field(ge=0)]
     """Lines of the rollout log that could not be used."""
+    line_keys: tuple[KeyUse, ...] = ()
+    """One for each public key; empty when the log has no line that could be used."""
 
     def evaluations(self) -> tuple[tuple[str, OldEvaluation], ...]:
         """Return name and evaluation of those that were played, before first."""

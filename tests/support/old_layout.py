@@ -30,6 +30,13 @@ _HEAD = ("format_version", "run_id", "type", "step", "time", "elapsed_seconds", 
 _TEXT_CHUNKS = (b"tEXt", b"iTXt", b"zTXt")
 
 
+def make_bare_old_run(source: Path, root: Path) -> Path:
+    """Do what `make_old_run` does, without the folder of the host trainer, which is warned of."""
+    make_old_run(source, root)
+    shutil.rmtree(root / layout.TRAINER_FOLDER)
+    return root
+
+
 def make_old_run(source: Path, root: Path) -> Path:
     """Write a run of format version 0 from a sound run of this version."""
     manifest = read_json(source, layout.MANIFEST)
@@ -67,12 +74,6 @@ def make_old_run(source: Path, root: Path) -> Path:
         write(root, path, (source / path).read_bytes())
     _write_checkpoint(root, settings["max_steps"])
     return root
-
-
-def copy_old(source: Path, target: Path) -> Path:
-    """Copy an old run for a test that changes it."""
-    shutil.copytree(source, target)
-    return target
 
 
 def old_evaluation(evaluation: Mapping[str, Any], label: str) -> dict[str, Any]:
@@ -136,6 +137,20 @@ def summarise_old(root: Path) -> None:
     table.writeheader()
     table.writerows(lines)
     write(root, layout.METRICS_TABLE, written.getvalue().encode())
+
+
+def reseal_old(root: Path) -> None:
+    """Compute again whatever a careful forger of an old run can: means, summary, table."""
+    for path in layout.EVALUATIONS:
+        if (root / path).exists():
+            change_json(root, path, _average)
+    summarise_old(root)
+
+
+def _average(value: dict[str, Any]) -> None:
+    scores = [entry["final_score"] for entry in value.get("episodes") or []]
+    if scores:
+        value["average_final_score"] = sum(scores) / len(scores)
 
 
 def put_json(root: Path, path: str, value: Any) -> None:

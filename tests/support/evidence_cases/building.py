@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from evidence_builder import build_run, reseal
-from old_layout import make_old_run
+from old_layout import make_bare_old_run, make_old_run, reseal_old
 
 from evidence_cases import archives, papers
 from evidence_cases.cases import EXAMPLES, SOUND, Case, read_case
@@ -31,8 +31,12 @@ def unpack_sample(root: Path) -> Path:
 
 
 MAKERS: Mapping[str, Callable[..., Path]] = {"build_run": build_run, "unpack_sample": unpack_sample}
-REMAKERS: Mapping[str, Callable[[Path, Path], Path]] = {"make_old_run": make_old_run}
+REMAKERS: Mapping[str, Callable[[Path, Path], Path]] = {
+    "make_bare_old_run": make_bare_old_run,
+    "make_old_run": make_old_run,
+}
 """Makers that make a run in another layout from one of this."""
+SEALS: Mapping[str, Callable[[Path], object]] = {"all": reseal, "hashes": seal_run, "old": reseal_old}
 
 
 class Corpus:
@@ -79,7 +83,7 @@ def make_case(case: Case, corpus: Corpus, root: Path) -> Path:
     for change in case.edits:
         make_edit(root, change)
     if case.edits and case.seal != "nothing":
-        reseal(root) if case.seal == "all" else seal_run(root)
+        SEALS[case.seal](root)
     if case.paper is not None:
         return papers.put_on_paper(root, case.paper)
     return root if case.pack is None else archives.pack(root, case.pack)

@@ -68,7 +68,7 @@ class Case(FrozenModel):
     arguments: Spec = Field(default_factory=dict)
     """Arguments of `make`."""
     edits: tuple[Spec, ...] = ()
-    seal: Literal["nothing", "hashes", "all"] = "all"
+    seal: Literal["nothing", "hashes", "all", "old"] = "all"
     pack: Spec | None = None
     """Pack the run after it was sealed; the archive is then what is judged."""
     paper: Spec | None = None

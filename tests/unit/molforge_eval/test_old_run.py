@@ -9,7 +9,8 @@ from evidence_builder import read_json, read_lines, write
 from old_layout import change_json, change_lines, put_json
 
 from molforge_eval import layout
-from molforge_eval.log_tables import ROLLOUT_SCHEMA, TRAINER_HEAD
+from molforge_eval.log_tables import TRAINER_HEAD
+from molforge_eval.rollout_table import ROLLOUT_SCHEMA
 from molforge_eval.run_directory import load
 
 
@@ -46,7 +47,7 @@ def test_old_logs_are_tables_of_this_version_with_nulls_where_they_have_no_such_
     assert dict(old.rollouts.schema) == dict(ROLLOUT_SCHEMA)
     for column in ("reward", "final_score", "tool", "slot", "step_index", "timestamp", "done", "summary"):
         assert old.rollouts[column].equals(calls[column]), column
-    for column in ("episode_id", "seed", "trainer_step", "ended_by", "chain", "status", "source"):
+    for column in ("episode_id", "seed", "trainer_step", "ended_by", "chain_holds", "status", "source"):
         assert old.rollouts[column].null_count() == len(old.rollouts), column
     assert old.trainer_log.columns[: len(TRAINER_HEAD)] == list(TRAINER_HEAD)
     for column in ("type", "step", "time", "loss", "reward", "non_finite"):

@@ -74,8 +74,17 @@ def test_a_run_of_the_public_layout_has_nothing_to_play(tmp_path: Path) -> None:
     (tmp_path / layout.MANIFEST).write_bytes(b'{"run_name": "old"}')
     result = verify(tmp_path)
 
-    assert (result.level, result.run_format) == ("E0", 0)
-    assert [item.code for item in result.findings] == ["FORMAT_OLD"]
+    assert (result.level, result.run_format) == ("E2", 0)
+    assert "level E3 is out of its reach" in result.level_reason
+    assert "REPLAY_NOTHING" not in {item.code for item in result.findings}
+
+
+def test_a_sound_run_of_the_public_layout_reaches_what_can_be_known_of_it(old_run: Path) -> None:
+    result = verify(old_run)
+
+    assert result.level == "E2"
+    assert {item.severity for item in result.findings} == {"info", "warning"}
+    assert (result.counts["evaluation_episodes"], result.counts["training_episodes"]) == (6, 0)
 
 
 def test_hostile_arguments_are_played_as_they_were_recorded(run_copy: Path) -> None:

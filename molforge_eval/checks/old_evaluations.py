@@ -1,0 +1,174 @@
+"""The numbers of an evaluation of format version 0, computed again from its episodes (rule R4)."""
+
+from __future__ import annotations
+
+import re
+import statistics
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from molforge_eval.catalogue import finding, seen
+from molforge_eval.checks.bounds import contradictions_within, escaped
+from molforge_eval.checks.old_episodes import PATHS, SCORES, error_of, is_broken
+from molforge_eval.checks.rounding import agrees, mean_of
+from molforge_eval.findings import Finding
+from molforge_eval.records.old import OldEpisode, OldEvaluation
+from molforge_eval.run_directory import RunDirectory
+
+_PLANNED = re.compile(r"(^|_)(planned|expected|requested|target)(_|$)")
+_COUNTS = frozenset(
+    {
+        "n",
+        "count",
+        "num_episodes",
+        "n_episodes",
+        "episode_count",
+        "total_episodes",
+        "episodes_total",
+        "total",
+        "samples",
+    }
+)
+_VALID = frozenset({"n_valid", "valid", "num_valid", "valid_episodes", "completed", "episodes_counted", "counted"})
+_UNPLAYED = re.compile(
+    r"^(is_)?(projected|projection|estimated|simulated|synthetic|placeholder|mocked|mock|dummy|fake)$"
+)
+_COPIES_FROM = 3
+_STATISTICS: Mapping[str, Callable[[Sequence[float]], float]] = {
+    "mean": lambda scores: sum(scores) / len(scores),
+    "average": lambda scores: sum(scores) / len(scores),
+    "median": statistics.median,
+    "min": min,
+    "max": max,
+}
+
+
+def check(run: RunDirectory) -> Iterator[Finding]:
+    """Compute the numbers of both evaluations again."""
+    if run.old is None:
+        return
+    played = run.old.evaluations()
+    for name, evaluation in played:
+        episodes = evaluation.episodes or ()
+        yield from _check_place(name, evaluation)
+        yield from _check_counts(PATHS[name], evaluation, episodes)
+        yield from _check_means(PATHS[name], evaluation, episodes)
+        yield from _check_claims(PATHS[name], evaluation)
+    if not is_constant([episode for _, evaluation in played for episode in evaluation.episodes or ()]):
+        for name, evaluation in played:
+            yield from _check_copies(PATHS[name], evaluation.episodes or ())
+
+
+def counted(episodes: Sequence[OldEpisode]) -> list[OldEpisode]:
+    """Return the episodes that a mean is over: those with a score that the environment did not break."""
+    return [episode for episode in episodes if episode.final_score is not None and not is_broken(episode)]
+
+
+def is_constant(episodes: Sequence[OldEpisode]) -> bool:
+    """Tell whether ten episodes or more over several tasks have one and the same score."""
+    scores = {episode.final_score for episode in counted(episodes)}
+    return len(counted(episodes)) >= 10 and len(scores) == 1 and len({e.scenario_id for e in episodes}) > 1
+
+
+def _check_place(name: str, evaluation: OldEvaluation) -> Iterator[Finding]:
+    words = (evaluation.label or "").lower()
+    other = "after" if name == "before" else "before"
+    if other in words and name not in words:
+        what = f"the label is {seen(evaluation.label)}, the file is the {name} evaluation"
+        yield finding("EVALUATIONS_SWAPPED", what, file=PATHS[name], pointer="/label")
+    for key, value in (evaluation.model_extra or {}).items():
+        if value is True and _UNPLAYED.fullmatch(key.lower()):
+            what = f"{key} is true: the file says of itself that its numbers were not played"
+            yield finding("EVALUATION_UNPLAYED", what, file=PATHS[name], pointer=f"/{escaped(key)}")
+
+
+def _check_counts(path: str, evaluation: OldEvaluation, episodes: Sequence[OldEpisode]) -> Iterator[Finding]:
+    valid, planned = len(counted(episodes)), len(episodes)
+    for key, value in (evaluation.model_extra or {}).items():
+        if isinstance(value, bool) or not isinstance(value, int):
+            continue
+        if _PLANNED.search(key.lower()):
+            planned = max(planned, value)
+        is_wrong = key in _COUNTS and value not in (len(episodes), valid)
+        if is_wrong or (key in _VALID and value != valid):
+            what = f"{key} is {value}, the file holds {len(episodes)} episodes, {valid} of them counted"
+            yield finding("SUMMARY_DIFFERS", what, file=path, pointer=f"/{escaped(key)}")
+    if not valid:
+        recorded = evaluation.average_final_score
+        mean = "" if recorded is None else f", and their mean is given as {seen(recorded)}"
+        what = f"0 of {planned} episodes counted{mean}; the first error is {seen(error_of(episodes[0]))}"
+        yield finding("EVALUATION_FAILED", what, file=path, pointer="/episodes")
+    elif valid < planned:
+        what = f"{valid} of {planned} episodes counted"
+        yield finding("EVALUATION_PARTIAL", what, file=path, pointer="/episodes")
+    elif all(error_of(episode) is not None for episode in episodes):
+        what = f"the model ended all {len(episodes)} episodes by an error of its own, the first is "
+        yield finding("EVALUATION_UNFINISHED", what + seen(error_of(episodes[0])), file=path, pointer="/episodes")
+
+
+def _check_means(path: str, evaluation: OldEvaluation, episodes: Sequence[OldEpisode]) -> Iterator[Finding]:
+    own = counted(episodes)
+    mean = mean_of(episode.final_score for episode in own if episode.final_score is not None)
+    recorded = evaluation.average_final_score
+    if recorded is not None and mean is not None and not agrees(recorded, mean):
+        what = f"average_final_score is {seen(recorded)}, the {len(own)} episodes give {seen(mean)}"
+        yield finding("SUMMARY_DIFFERS", what, file=path, pointer="/average_final_score")
+
+
+def _check_claims(path: str, evaluation: OldEvaluation) -> Iterator[Finding]:
+    """Hold every statistic that the file states beside the public ones to the episodes, and to what can be."""
+    extra = evaluation.model_extra or {}
+    for pointer, what in contradictions_within(extra):
+        yield finding("NUMBER_IMPOSSIBLE", what, file=path, pointer=pointer)
+    episodes = counted(evaluation.episodes or ())
+    for pointer, group, kind, value in _statistics(extra):
+        scores = [score for episode in episodes if (score := getattr(episode, group)) is not None]
+        if not scores:
+            continue
+        if kind == "std":
+            spreads = [statistics.pstdev(scores)] + ([statistics.stdev(scores)] if len(scores) > 1 else [])
+            # A spread over one value is named as impossible.
+            if len(scores) > 1 and not any(agrees(value, spread) for spread in spreads):
+                yield _differs(path, pointer, value, spreads[-1])
+        elif not agrees(value, _STATISTICS[kind](scores)):
+            yield _differs(path, pointer, value, _STATISTICS[kind](scores))
+
+
+def _statistics(values: Mapping[str, Any], pointer: str = "") -> Iterator[tuple[str, str, str, float]]:
+    """Find statistics that are named after a score: pointer, score, kind and value of each."""
+    for key, value in values.items():
+        place = f"{pointer}/{escaped(key)}"
+        if isinstance(value, Mapping):
+            yield from _statistics(value, place)
+            continue
+        words = re.split(r"[/_.\s]+", key.lower())
+        kind = next((word for word in words if word in _STATISTICS), "std" if _has_spread(words) else None)
+        if kind is None or isinstance(value, bool) or not isinstance(value, int | float):
+            continue
+        rest = "_".join(word for word in words if word not in (kind, "stdev", "stddev", "all"))
+        group = rest or pointer.rsplit("/", 1)[-1]
+        if group in ("", "score", "scores", "final", "stats", "statistics", "summary", "aggregate"):
+            group = "final_score"
+        if group in SCORES:
+            yield place, group, kind, float(value)
+
+
+def _has_spread(words: Sequence[str]) -> bool:
+    return not {"std", "stdev", "stddev"}.isdisjoint(words)
+
+
+def _differs(path: str, pointer: str, recorded: float, computed: float) -> Finding:
+    what = f"recorded is {seen(recorded)}, the episodes give {seen(computed)}"
+    return finding("SUMMARY_DIFFERS", what, file=path, pointer=pointer)
+
+
+def _check_copies(path: str, episodes: Sequence[OldEpisode]) -> Iterator[Finding]:
+    """Copies of one deterministic episode are one: they may be averaged, and they cannot be counted."""
+    by_task: dict[str, list[OldEpisode]] = {}
+    for episode in counted(episodes):
+        by_task.setdefault(episode.scenario_id, []).append(episode)
+    for task, own in sorted(by_task.items()):
+        played = {(episode.final_score, repr(episode.trace)) for episode in own}
+        if len(own) >= _COPIES_FROM and len(played) == 1:
+            what = f"n={len(own)}, distinct=1: all episodes of {seen(task)} are one, with final_score"
+            yield finding("EPISODES_COPIED", f"{what} {seen(own[0].final_score)}", file=path, pointer="/episodes")
