@@ -83,10 +83,13 @@ class Clock:
 
 
 class SpeakingPlayer:
-    """A scripted policy under the name of a model: its calls stand as raw completions, its adapter has a hash."""
+    """A scripted policy under the name of a model: its calls stand as raw completions, its adapter has a hash.
+
+    Of two names with a plus sign between them the seeds take turns, as of a model whose samples differ.
+    """
 
     def __init__(self, name: str, adapter_sha256: str | None) -> None:
-        self._player = ScriptedPlayer(name)
+        self._players = [ScriptedPlayer(word) for word in name.split("+")]
         self._adapter = adapter_sha256
 
     @property
@@ -105,7 +108,7 @@ class SpeakingPlayer:
         )
 
     def play(self, planned: Sequence[PlannedEpisode], plan: EvaluationPlan) -> Iterator[PlayedEpisode]:
-        for played in self._player.play(planned, plan):
+        for played in self._play_in_turns(planned, plan):
             spoken = {step.turn: spell_call(step.tool, step.arguments) for step in played.steps}
             opening = played.turns[0].prompt
             turns = tuple(
@@ -126,6 +129,10 @@ class SpeakingPlayer:
                 completion_tokens=12 * len(turns),
                 wall_time_seconds=0.05,
             )
+
+    def _play_in_turns(self, planned: Sequence[PlannedEpisode], plan: EvaluationPlan) -> Iterator[PlayedEpisode]:
+        for episode in planned:
+            yield from self._players[episode.seed % len(self._players)].play([episode], plan)
 
 
 def spell_call(tool: str, arguments: Mapping[str, Any]) -> str:
@@ -155,7 +162,7 @@ def build_run(
     Args:
         root: The folder to make.
         before: Scripted policy of the before evaluation.
-        after: Scripted policy of the after evaluation.
+        after: Scripted policy of the after evaluation; two with a plus sign between them take turns.
         seeds: Sampled episodes a task.
         steps: Optimizer steps, each with a batch of training episodes.
         prompts: Groups of a batch.
@@ -374,7 +381,7 @@ def _manifest(
         trainable_parameters=output.parameters,
         total_parameters=514_432,
         steps_completed=configuration.max_steps,
-        training_seconds=100.0,
+        training_seconds=_seconds_of(configuration.max_steps) + 1.0,
         non_finite_steps=0,
     )
 
@@ -399,15 +406,20 @@ def _train(root: Path, configuration: Configuration, prompts: int, clock: Clock)
             type="summary",
             step=configuration.max_steps,
             time=clock(),
-            elapsed_seconds=99.0,
+            elapsed_seconds=_seconds_of(configuration.max_steps),
             non_finite={},
-            train_runtime=99.0,
+            train_runtime=_seconds_of(configuration.max_steps),
             train_loss=sum(row.loss for row in rows) / len(rows),
         )
     )
     write_lines(root, [plain(line) for line in lines])
     write_lines(root, [plain(row) for row in rows], layout.TRAINER_LOG)
     _write_table(root, [plain(line) for line in lines])
+
+
+def _seconds_of(steps: int) -> float:
+    """A row a second, and never a training of less than a minute and a half."""
+    return max(99.0, steps + 1.0)
 
 
 def _trainer_row(step: int, paid: Sequence[float], clock: Clock) -> TrainerRow:

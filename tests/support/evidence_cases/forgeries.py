@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
+from operator import add
 from pathlib import Path
 from typing import Any
 
-from evidence_builder import edit_json, read_json
+from evidence_builder import edit_json, read_json, read_lines, with_text, write_lines
 from evidence_builder import reseal as seal_again
 from packet_builder import attachments_of
 
@@ -72,6 +74,47 @@ def _copy_samples(value: dict[str, Any], seeds: int) -> None:
 def _as_of_seed(entry: dict[str, Any], seed: int) -> dict[str, Any]:
     scenario = {**entry["scenario"], "seed": None if entry["scenario"]["seed"] is None else seed}
     return {**entry, "episode_id": f"sampled:{entry['scenario_id']}:{seed}", "seed": seed, "scenario": scenario}
+
+
+@edit
+def shorten(root: Path, *, steps: int) -> None:
+    """Make it a run of so many steps from the start."""
+    _drop_after(root, steps, types=("train",))
+    (last,) = (row for row in read_lines(root, layout.TRAINER_LOG) if row["type"] == "summary")
+    losses = [row["loss"] for row in read_lines(root, layout.TRAINER_LOG) if row["type"] == "train"]
+    ended = {"step": steps, "train_loss": reduce(add, losses) / len(losses)}
+    write_lines(root, [*read_lines(root, layout.TRAINER_LOG)[:-1], last | ended], layout.TRAINER_LOG)
+    edit_json(root, layout.MANIFEST, lambda value: value.update(steps_completed=steps))
+    edit_json(root, layout.MANIFEST, lambda value: value["configuration"].update(max_steps=steps))
+
+
+@edit
+def interrupt(root: Path, *, steps: int) -> None:
+    """Stop the run after a step as a signal does: no row and no episode after it, no after evaluation."""
+    _drop_after(root, steps, types=("train", "summary"))
+    (root / layout.AFTER).unlink()
+    changes = {"status": "interrupted", "status_reason": "SIGTERM", "steps_completed": steps}
+    edit_json(root, layout.MANIFEST, lambda value: value.update(changes))
+
+
+def _drop_after(root: Path, steps: int, *, types: Sequence[str]) -> None:
+    rows = read_lines(root, layout.TRAINER_LOG)
+    kept = [row for row in rows if row["type"] not in types or (row["step"] <= steps and row["type"] == "train")]
+    write_lines(root, kept, layout.TRAINER_LOG)
+    write_lines(root, [line for line in read_lines(root) if line["trainer_step"] < steps])
+
+
+@edit
+def sign_plots(root: Path) -> None:
+    """Let table and pictures carry the digests of the points as they are now."""
+
+    def sign(table: dict[str, Any]) -> None:
+        for record in table["plots"]:
+            record["data_sha256"] = digest([record["columns"], record["rows"]])
+            picture = root / record["path"]
+            picture.write_bytes(with_text(picture.read_bytes(), "molforge:data_sha256", record["data_sha256"]))
+
+    edit_json(root, layout.PLOT_DATA, sign)
 
 
 @edit

@@ -68,6 +68,7 @@ def bytes_of(spec: Any, root: Path) -> bytes:
         "hex": lambda: bytes.fromhex(value),
         "base64": lambda: base64.b64decode(str(value)),
         "json": lambda: file_bytes(value),
+        "value": lambda: file_bytes(value_of(value, root)),
         "file": lambda: Path(root, value).read_bytes(),
         "random": lambda: np.random.default_rng(0).bytes(value),
         "parts": lambda: bytes_of(value, root),
