@@ -41,9 +41,10 @@ soak: $(STAMP)  ## Look for drift and leaks over a long run.
 schemas: $(STAMP)  ## Write the JSON Schemas from the models.
 	$(BIN)/python -m molforge_eval.schema_files
 
-docs: $(STAMP)  ## Print docs/cli.md and docs/findings.md; run every example in README, docs and docstrings.
+docs: $(STAMP)  ## Print docs/cli.md, docs/findings.md and docs/cases.md; run every example in README, docs and docstrings.
 	$(BIN)/python -m tools.cli_reference > docs/cli.md.new && mv docs/cli.md.new docs/cli.md
 	$(BIN)/python -m tools.findings_reference > docs/findings.md.new && mv docs/findings.md.new docs/findings.md
+	$(BIN)/python -m tools.cases_reference > docs/cases.md.new && mv docs/cases.md.new docs/cases.md
 	$(BIN)/python -m pytest -p no:randomly tests/test_docs.py
 
 golden: $(STAMP)  ## Write the golden outputs again; read the difference before you commit it.
