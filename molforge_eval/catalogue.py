@@ -18,9 +18,9 @@ from molforge_env.errors import UsageError
 from molforge_env.frozen import FrozenModel
 from molforge_eval.findings import Finding, Place, Severity
 
-Level = Literal["E0", "E1", "E2", "E3"]
+Level = Literal["E0", "E1", "E2", "E3", "E4"]
 Rule = Literal["R1", "R2", "R3", "R4", "R5", "R6", "R7", "R8"]
-LEVELS: tuple[Level, ...] = ("E0", "E1", "E2", "E3")
+LEVELS: tuple[Level, ...] = ("E0", "E1", "E2", "E3", "E4")
 
 SHOWN_CHARACTERS = 120
 

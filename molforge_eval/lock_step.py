@@ -136,6 +136,16 @@ class LockStep:
         self._cache, self._mask = None, None
 
 
+def weigh_next(model: Any, ids: Sequence[int]) -> list[float]:
+    """Read a context afresh and return the logits of the next token, shape (vocabulary,)."""
+    import torch
+
+    with torch.inference_mode():
+        answer = model(input_ids=torch.tensor([list(ids)], device=model.device), use_cache=False, logits_to_keep=1)
+    weights: list[float] = answer.logits[0, -1].tolist()
+    return weights
+
+
 def can_keep_cache(config: Any) -> bool:
     """Tell whether a cache with padding between turns means the same as a fresh one.
 

@@ -42,17 +42,19 @@ def load_model(spec: PolicySpec, loading: Loading) -> Loaded:
         UsageError: Model or adapter are absent, or do not fit each other.
         UnreadableError: A file is damaged, or a pointer in place of the weights.
     """
-    base = _find_folder(spec.name, "model")
-    adapter = None if spec.adapter is None else read_adapter(_find_folder(spec.adapter, "adapter"))
+    base = find_folder(spec.name, "model")
+    adapter = None if spec.adapter is None else read_adapter(find_folder(spec.adapter, "adapter"))
     base_sha256 = base_model_digest(base)
     device = _device(loading.device)
     with _silent_host():
         tokenizer, model = _read_base(base, _dtype(loading.dtype, device))
-    if loading.dtype == "auto" and device == "cpu" and model.num_parameters() <= SMALL_MODEL:
+    is_small = loading.dtype == "auto" and device == "cpu" and model.num_parameters() <= SMALL_MODEL
+    if is_small or loading.dtype == "float64":
         model = model.double()
     if adapter is not None:
         with _silent_host():
-            model = merge_adapter(model, adapter)
+            model = fit_adapter(model, adapter)
+            model = model.merge_and_unload() if loading.merged else model
     model = model.to(device).eval()
     return Loaded(
         model=model,
@@ -111,8 +113,8 @@ def _silent_host() -> Iterator[None]:
             host_logging.enable_progress_bar()
 
 
-def merge_adapter(model: Any, adapter: AdapterFiles) -> Any:
-    """Put an adapter's weights into a model.
+def fit_adapter(model: Any, adapter: AdapterFiles) -> Any:
+    """Put an adapter beside the weights of a model.
 
     Raises:
         UsageError: The adapter's keys or shapes are not those that the model gives it.
@@ -140,7 +142,7 @@ def merge_adapter(model: Any, adapter: AdapterFiles) -> Any:
             f"{len(bent)} of {len(wanted)} shapes do not match",
         )
     set_peft_model_state_dict(wrapped, weights)
-    return wrapped.merge_and_unload()
+    return wrapped
 
 
 def _misfit(adapter: AdapterFiles, why: str) -> UsageError:
@@ -151,13 +153,36 @@ def _misfit(adapter: AdapterFiles, why: str) -> UsageError:
     )
 
 
+@contextmanager
+def few_threads(loaded: Loaded) -> Iterator[None]:
+    """Run a small model on one thread: several wait for each other for longer than they compute."""
+    import torch
+
+    threads = torch.get_num_threads()
+    if loaded.model.num_parameters() <= SMALL_MODEL:
+        torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
+
+
 def is_out_of_memory(error: Exception) -> bool:
     """Tell whether torch or the interpreter ran out of memory."""
     text = str(error).lower()
     return isinstance(error, MemoryError) or "out of memory" in text or "can't allocate memory" in text
 
 
-def _find_folder(name: str, what: str) -> Path:
+def find_folder(name: str, what: str) -> Path:
+    """Find the folder of a model or an adapter, on this machine or on the hub.
+
+    Args:
+        name: A folder, or a hub name.
+        what: `model` or `adapter`.
+
+    Raises:
+        UsageError: It is nowhere.
+    """
     given = Path(name).expanduser()
     # A path that begins with a package of ours means the installed one, wherever the command is run.
     shipped = Path(__file__).resolve().parent.parent / name
@@ -189,6 +214,17 @@ def _fetch(name: str, what: str, places: str) -> Path:
         ) from error
 
 
+def find_cached(name: str) -> Path | None:
+    """Find a model of the hub that was fetched before; nothing is asked of the network."""
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
+
+    try:
+        return Path(snapshot_download(name, allow_patterns=list(_MODEL_FILES), local_files_only=True))
+    except (HFValidationError, LocalEntryNotFoundError, OSError):
+        return None
+
+
 def _device(name: str) -> str:
     import torch
 
@@ -202,6 +238,9 @@ def _dtype(name: DTypeName, device: str) -> Any:
 
     if name == "auto":
         return torch.float32 if device == "cpu" else "auto"
+    if name == "float64":
+        # Doubled after it is read: a model that is built in double precision has other rotary angles in the last bits.
+        return torch.float32
     return getattr(torch, name)
 
 

@@ -68,8 +68,8 @@ class ModelPlayer:
         dialogues = [Dialogue(_scenario(planned), plan, planned.decoding, form) for planned in batch]
         together = LockStep(
             self._loaded.model,
-            stop_ids=_stop_ids(self._loaded.model, tokenizer),
-            pad_id=tokenizer.pad_token_id if tokenizer.pad_token_id is not None else tokenizer.eos_token_id,
+            stop_ids=stop_ids(self._loaded.model, tokenizer),
+            pad_id=pad_id(tokenizer),
             rows=len(batch),
         )
         spent = [0.0] * len(batch)
@@ -164,10 +164,16 @@ def _shown(name: str) -> str:
     return path.name if path.is_absolute() else name
 
 
-def _stop_ids(model: Any, tokenizer: Any) -> frozenset[int]:
+def stop_ids(model: Any, tokenizer: Any) -> frozenset[int]:
+    """List the tokens that end a turn."""
     declared = model.generation_config.eos_token_id
     several = declared if isinstance(declared, list) else [] if declared is None else [declared]
     return frozenset([*several, tokenizer.eos_token_id])
+
+
+def pad_id(tokenizer: Any) -> int:
+    """Choose a token for places that are masked."""
+    return int(tokenizer.eos_token_id if tokenizer.pad_token_id is None else tokenizer.pad_token_id)
 
 
 def _scenario(planned: PlannedEpisode) -> Any:

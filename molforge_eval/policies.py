@@ -38,6 +38,8 @@ class Loading(NamedTuple):
     device: str = "auto"
     batch_size: int = 64
     """Episodes that take their turns together."""
+    merged: bool = True
+    """Put the adapter's weights into the model's; otherwise it stays beside them."""
 
 
 def parse_policy(text: str, *, adapter: str | None = None) -> PolicySpec:
@@ -87,16 +89,28 @@ def open_policy(spec: PolicySpec, loading: Loading | None = None) -> Player:
     """
     if spec.kind == "scripted":
         return ScriptedPlayer(spec.name)
+    require_model_packages(f"policy {spec.text()}")
+    from molforge_eval.model_policy import open_model
+
+    return open_model(spec, Loading() if loading is None else loading)
+
+
+def require_model_packages(where: str) -> None:
+    """Look for the packages that run a model, without importing them.
+
+    Args:
+        where: What asks for a model.
+
+    Raises:
+        MissingDependencyError: One of them is absent.
+    """
     missing = [name for name in MODEL_PACKAGES if importlib.util.find_spec(name) is None]
     if missing:
         raise MissingDependencyError(
             f"playing a model needs {', '.join(missing)}, which this environment has not",
-            where=f"policy {spec.text()}",
+            where=where,
             mend='Install them, in a clone: pip install -c constraints.txt ".[train]"',
         )
-    from molforge_eval.model_policy import open_model
-
-    return open_model(spec, Loading() if loading is None else loading)
 
 
 def scripted_names() -> tuple[str, ...]:

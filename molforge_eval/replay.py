@@ -1,6 +1,7 @@
 """Replay: every episode of a run played again in the laboratory, each alone and in any order, over processes.
 
-What replay shows is level E3: rewards and scores follow from the recorded actions. It cannot show who chose them.
+What replay shows is level E3: rewards and scores follow from the recorded actions. It cannot show who chose them; where
+a reader wishes it, the run's model is asked, which is level E4 and stands in `regeneration`.
 """
 
 from __future__ import annotations
@@ -18,13 +19,16 @@ from molforge_env.fingerprint import backend_fingerprint
 from molforge_eval import layout
 from molforge_eval.catalogue import finding, short
 from molforge_eval.findings import Finding
+from molforge_eval.ledger import Ledger
 from molforge_eval.limits import DEFAULT_LIMITS, Limits
 from molforge_eval.records.manifest import RunManifest
+from molforge_eval.regeneration import count_greedy, regenerate
+from molforge_eval.regeneration_models import Wish
 from molforge_eval.replay_lines import LinesTask, replay_lines
 from molforge_eval.replay_record import RecordTask, replay_record
 from molforge_eval.run_directory import RunDirectory, load
 from molforge_eval.run_files import RunFiles
-from molforge_eval.validate import conclude, count_evidence, examine
+from molforge_eval.validate import conclude, count_evidence, examine, level_of
 from molforge_eval.validation_result import ValidationResult
 
 Task = RecordTask | LinesTask
@@ -46,30 +50,42 @@ class Replayed(NamedTuple):
 
 
 def verify(
-    path: Path, *, workers: int | None = None, limits: Limits = DEFAULT_LIMITS, on_progress: Progress | None = None
+    path: Path,
+    *,
+    workers: int | None = None,
+    limits: Limits = DEFAULT_LIMITS,
+    wish: Wish | None = None,
+    on_progress: Progress | None = None,
 ) -> ValidationResult:
-    """Validate a run and play its episodes again, up to level E3.
+    """Validate a run and play its episodes again, up to level E3; with its model up to E4.
 
     Args:
         path: The run directory or an archive of one.
         workers: Processes; `None` takes as many as the episodes are worth, at most one a core.
         limits: Bounds on what is read.
+        wish: From [`open_wish`][molforge_eval.regeneration.open_wish], to have the model play again; `None` has not.
         on_progress: Called with episodes played and episodes in all.
 
     Raises:
         UnreadableError: The path is absent or holds nothing of a run.
         MissingDependencyError: RDKit cannot be imported.
+        UsageError: The memory does not hold the model.
     """
-    return verify_loaded(load(path, limits), workers=workers, on_progress=on_progress)
+    return verify_loaded(load(path, limits), workers=workers, wish=wish, on_progress=on_progress)
 
 
 def verify_loaded(
-    run: RunDirectory, *, workers: int | None = None, on_progress: Progress | None = None
+    run: RunDirectory,
+    *,
+    workers: int | None = None,
+    wish: Wish | None = None,
+    on_progress: Progress | None = None,
 ) -> ValidationResult:
     """Do what `verify` does with a run that was read already.
 
     Raises:
         MissingDependencyError: RDKit cannot be imported.
+        UsageError: The memory does not hold the model.
     """
     ledger = examine(run)
     tasks: list[Task] = [*record_tasks(run), *line_tasks(run)]
@@ -79,6 +95,7 @@ def verify_loaded(
         ledger.extend(_compare_backend(run.manifest))
     if not tasks:
         ledger.add(finding("REPLAY_NOTHING", "the run holds no episode that could be played again"))
+    planned = len(tasks) + (0 if wish is None else count_greedy(run))
     episodes = steps = differing = 0
     for batch in replay_tasks(tasks, workers=workers):
         ledger.extend(batch.findings)
@@ -86,7 +103,7 @@ def verify_loaded(
         steps += batch.steps
         differing += batch.differing
         if on_progress is not None:
-            on_progress(episodes, len(tasks))
+            on_progress(episodes, planned)
     counts = {
         **count_evidence(run),
         "episodes_replayed": episodes,
@@ -96,8 +113,27 @@ def verify_loaded(
     if run.lacks_a_log():
         reason = "the packet does not carry the logs: E3 for the evaluation only"
         return conclude(run, ledger, reached="E3", reason=reason, counts=counts)
-    reason = "level E4 needs the model itself to play again; replay shows that scores follow from the recorded calls"
+    if wish is not None and level_of(ledger.findings(), "E3")[0] == "E3":
+        return _conclude_with_model(run, ledger, wish, counts, on_progress)
+    reason = "`--regenerate` has the model itself play again, which is level E4; replay cannot show whose the calls are"
     return conclude(run, ledger, reached="E3", reason=reason, counts=counts)
+
+
+def _conclude_with_model(
+    run: RunDirectory, ledger: Ledger, wish: Wish, counts: dict[str, int], on_progress: Progress | None
+) -> ValidationResult:
+    """Have the run's model play again, and conclude with what it shows."""
+    done, planned = counts["episodes_replayed"], counts["episodes_replayed"] + count_greedy(run)
+
+    def tell() -> None:
+        nonlocal done
+        done += 1
+        if on_progress is not None:
+            on_progress(done, planned)
+
+    shown = regenerate(run, wish, on_episode=tell)
+    ledger.extend(shown.findings)
+    return conclude(run, ledger, reached=shown.reached, reason=shown.reason, counts={**counts, **shown.counts})
 
 
 def record_tasks(run: RunDirectory) -> Iterator[RecordTask]:

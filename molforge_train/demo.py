@@ -40,8 +40,8 @@ def steps_of(name: str, root: Path, flags: list[str]) -> list[list[str]]:
     return [
         train,
         ["molforge-eval", "validate", folder],
-        ["molforge-eval", "verify", folder],
-        ["molforge-report", "build", folder],
+        ["molforge-eval", "verify", folder, "--regenerate"],
+        ["molforge-report", "build", folder, "--regenerate"],
     ]
 
 

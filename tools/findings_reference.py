@@ -43,6 +43,7 @@ LEVEL_HEADS = {
     "E1": "E1: every artifact fits its schema",
     "E2": "E2: the artifacts agree with each other",
     "E3": "E3: the episodes were played again",
+    "E4": "E4: the model wrote its greedy episodes again",
 }
 
 

@@ -20,6 +20,7 @@ from molforge_env.errors import (
     UnreadableError,
     UsageError,
 )
+from molforge_eval.cli.wishes import take_wish, with_wish
 
 if TYPE_CHECKING:
     from molforge_eval.catalogue import Level
@@ -108,8 +109,9 @@ def validate(runs: tuple[Path, ...], *, require: Literal["E0", "E1", "E2"] | Non
     return _answer(runs, validate_run, require=require, **given)
 
 
-@click.command(short_help="Validate, then play every recorded episode again, up to E3.")
+@click.command(short_help="Validate, then play every recorded episode again, up to E3, or E4 with the model.")
 @click.option("--workers", type=click.IntRange(min=1), help="Processes; as many as the episodes are worth when absent.")
+@with_wish
 @_with_options
 def verify(runs: tuple[Path, ...], *, workers: int | None, quiet: bool, **given: Any) -> int:
     """Validate runs and play every evaluation and training episode again in the laboratory.
@@ -117,17 +119,22 @@ def verify(runs: tuple[Path, ...], *, workers: int | None, quiet: bool, **given:
     A difference names the first step that differs, with the recorded value and the one that was played. A run of
     format version 0 has nothing that can be played again: `validate` takes it, `verify` leaves with 1.
 
+    With --regenerate the model of the run then plays its greedy episodes again. A difference names the turn, both
+    texts, and the gap between the two tokens in the model's logits.
+
     \b
-    Exit codes: 0 level E3 (every episode played the same), 1 findings or less than E3, 2 wrong usage,
-    3 a run that cannot be read.
+    Exit codes: 0 level E3 (every episode played the same), with --regenerate level E4; 1 findings or a lower level,
+    2 wrong usage, 3 a run that cannot be read.
     """
     from molforge_eval.replay import verify as verify_run
 
+    wish = take_wish(given)
+
     def look(run: Path, bounds: Limits) -> ValidationResult:
         with _progress(run.name, quiet=quiet) as on_progress:
-            return verify_run(run, workers=workers, limits=bounds, on_progress=on_progress)
+            return verify_run(run, workers=workers, limits=bounds, wish=wish, on_progress=on_progress)
 
-    return _answer(runs, look, require="E3", quiet=quiet, **given)
+    return _answer(runs, look, require="E3" if wish is None else "E4", quiet=quiet, **given)
 
 
 @click.command(short_help="Tell what a finding means, why it exists and how to mend it.")
@@ -234,11 +241,14 @@ def _report_shortfall(result: ValidationResult, wanted: str | None) -> None:
 
     is_unplayed = wanted == "E3" and "episodes_replayed" not in result.counts
     played = ", and no episode was played again" if is_unplayed else ""
+    mend = "Make the run again with `molforge-train`; `molforge-eval validate` checks what is there."
+    if wanted == "E4" and result.level == "E3":
+        mend = "Do what the findings above advise, and verify again with --regenerate."
     report_error(
         MolForgeError(
             f"level {wanted} is required, {result.level or 'none'} was reached: {result.level_reason}{played}",
             where=printable(result.run),
-            mend="Make the run again with `molforge-train`; `molforge-eval validate` checks what is there.",
+            mend=mend,
         )
     )
 

@@ -13,6 +13,7 @@ import click
 from molforge_env.command_line import report_error
 from molforge_env.command_line import run as run_command
 from molforge_env.errors import EXIT_SOUND, UsageError
+from molforge_eval.cli.wishes import take_wish, with_wish
 
 if TYPE_CHECKING:
     from molforge_eval.report.build import Packet
@@ -50,6 +51,7 @@ def cli() -> None:
     show_default=True,
     help="E3 plays every episode again; E2 checks the files only.",
 )
+@with_wish
 @click.option("--paper", type=click.Choice(["A4", "letter"]), default="A4", show_default=True, help="Sheet of the PDF.")
 @click.option(
     "--templates",
@@ -78,6 +80,9 @@ def build(run_dir: Path, *, out: Path | None, quiet: bool, **given: Any) -> int:
     Of a stranger's archive, into a folder of its own:
       molforge-report build submission.zip --out packet
 
+    With --regenerate the packet shows level E4 when the run's model has written its greedy episodes again for this very
+    packet; no file of the run can say so.
+
     Findings are shown in the packet and do not fail the build: exit code 0 when the packet was written. 2 wrong usage,
     or a PDF that could not be made (the page stands), 3 a run that cannot be read.
     """
@@ -95,10 +100,15 @@ def build(run_dir: Path, *, out: Path | None, quiet: bool, **given: Any) -> int:
             mend="Shorten it.",
         )
     title: dict[str, Any] = {} if given["title"] is None else {"title": given["title"]}
+    wish = take_wish(given)
+    if wish is not None and given["verify_level"] != "E3":
+        mend = "Leave --verify-level out: E4 includes E3."
+        raise UsageError("--regenerate with --verify-level E2", where="--verify-level", mend=mend)
     options = PacketOptions(
         html=given["html"],
         pdf=given["pdf"],
         replay=given["verify_level"] == "E3",
+        wish=wish,
         paper_size=given["paper"],
         log_bytes=given["log_bytes"],
         pack=given["pack"],

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from molforge_eval.catalogue import entry_of
 from molforge_eval.ladder import Ladder
 from molforge_eval.records.identity import ArtifactChecksum
 from molforge_eval.report.claims import weigh_claims
@@ -37,6 +38,7 @@ LONGEST_TITLE = 200
 LONGEST_REASON = 500
 LONGEST_KEY = 300
 DIFFERING = "episodes_differing"
+REGENERATED = "evaluations_regenerated"
 _CHECK_FILE = "molforge-eval verify"
 
 
@@ -71,7 +73,12 @@ def assemble_evidence(checked: Checked, *, title: str = DEFAULT_TITLE) -> Eviden
     put_training_counts(book, run.rollouts)
     phases = put_conduct(book, run.before, run.after, run.rollouts)
     sentinel = watch_reward(book, curves, run.rollouts, verdict)
-    level = LevelStatement(level=checked.result.level, reason=checked.result.level_reason, replayed=checked.replayed)
+    level = LevelStatement(
+        level=checked.result.level,
+        reason=checked.result.level_reason,
+        replayed=checked.replayed,
+        regenerated=checked.result.counts.get(REGENERATED),
+    )
     put_checks(book, checked.result)
     statement = _state_verdict(checked)
     findings = checked.result.findings
@@ -86,6 +93,7 @@ def assemble_evidence(checked: Checked, *, title: str = DEFAULT_TITLE) -> Eviden
             verdict=verdict,
             level=level,
             differences=checked.result.counts.get(DIFFERING) if checked.replayed else None,
+            is_foreign=any(item.severity == "error" and entry_of(item.code).level == "E4" for item in findings),
             sentinel=sentinel,
             manifest=run.manifest,
             gaps=_gaps(book),
@@ -100,7 +108,7 @@ def assemble_evidence(checked: Checked, *, title: str = DEFAULT_TITLE) -> Eviden
         findings=findings[:MOST_FINDINGS],
         omitted_findings=omitted_findings(checked.result),
         artifacts=list_artifacts(book, checked.files),
-        commands=list_commands(run),
+        commands=list_commands(run, is_regenerated=level.level == "E4"),
         numbers=book.numbers,
     )
 

@@ -23,6 +23,7 @@ from molforge_eval.canonical import file_bytes
 from molforge_eval.ladder import ladder
 from molforge_eval.records.fields import utc_text
 from molforge_eval.records.identity import ArtifactChecksum
+from molforge_eval.regeneration_models import Wish
 from molforge_eval.replay import verify_loaded
 from molforge_eval.report.assembly import DEFAULT_TITLE, LONGEST_TITLE, Checked, assemble_evidence
 from molforge_eval.report.evidence import Evidence
@@ -68,6 +69,8 @@ class PacketOptions(FrozenModel):
     pdf: bool = True
     replay: bool = True
     """Play every episode again, for level E3; otherwise the level is at most E2."""
+    wish: Wish | None = None
+    """Have the run's model play again, for level E4; means nothing without `replay`."""
     paper_size: PaperSize = "A4"
     paper_limits: PaperLimits = PaperLimits()
     log_bytes: int = Field(default=LOG_BYTES, ge=0)
@@ -120,7 +123,7 @@ def build_packet(
 
     Raises:
         UnreadableError: The path is absent or holds nothing of a run.
-        UsageError: There is no folder to write to, or it cannot be written.
+        UsageError: There is no folder to write to, or it cannot be written, or the memory does not hold the model.
     """
     options = PacketOptions() if options is None else options
     tell = on_stage or (lambda _stage: None)
@@ -235,7 +238,7 @@ def _without_packet(run: RunDirectory) -> RunDirectory:
 
 def _check(run: RunDirectory, options: PacketOptions, on_episodes: OnEpisodes | None, tell: OnStage) -> Checked:
     is_replayed = options.replay and run.format_version == 1
-    result = verify_loaded(run, on_progress=on_episodes) if is_replayed else validate_loaded(run)
+    result = verify_loaded(run, wish=options.wish, on_progress=on_episodes) if is_replayed else validate_loaded(run)
     tell("judge")
     files = _hash_records(run)
     rungs = ladder()

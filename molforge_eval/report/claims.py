@@ -6,6 +6,7 @@ was not looked at is `not tested`.
 
 from __future__ import annotations
 
+from molforge_eval import layout
 from molforge_eval.comparison import TaskComparison
 from molforge_eval.records.manifest import RunManifest
 from molforge_eval.report.evidence import Claim, LevelStatement, Sentinel, Standing
@@ -27,6 +28,7 @@ def weigh_claims(
     verdict: Verdict | None,
     level: LevelStatement,
     differences: int | None,
+    is_foreign: bool,
     sentinel: Sentinel,
     manifest: RunManifest | None,
     gaps: int,
@@ -38,6 +40,7 @@ def weigh_claims(
         verdict: The verdict, or `None` when nothing could be judged.
         level: What checking has shown.
         differences: Values in which replay differed; `None` when nothing was replayed.
+        is_foreign: The model wrote other words than the record, when it was asked.
         sentinel: Reward against score.
         manifest: Steps, adapters; `None` when it cannot be read.
         gaps: Trainer rows with a number that is not finite.
@@ -51,7 +54,7 @@ def weigh_claims(
         Claim(key="scores_replayed", standing=_replayed(level, differences)),
         Claim(key="unseen_tasks", standing="not tested"),
         Claim(key="other_seeds", standing="not tested"),
-        Claim(key="adapter_regenerates", standing="not tested"),
+        Claim(key="adapter_regenerates", standing=_regenerated(level, is_foreign=is_foreign)),
     )
 
 
@@ -101,4 +104,14 @@ def _replayed(level: LevelStatement, differences: int | None) -> Standing:
         return "not tested"
     if differences:
         return "contradicted"
-    return "supported" if level.level == "E3" else "unclear"
+    return "supported" if level.level is not None and level.level >= "E3" else "unclear"
+
+
+def _regenerated(level: LevelStatement, *, is_foreign: bool) -> Standing:
+    if level.regenerated is None:
+        return "not tested"
+    if is_foreign:
+        return "contradicted"
+    if level.level != "E4":
+        return "not shown"
+    return "supported" if level.regenerated == len(layout.EVALUATIONS) else "partly"

@@ -69,6 +69,8 @@ class LevelStatement(FrozenModel):
     """Why it is not higher."""
     replayed: bool
     """Whether episodes were played again for this packet."""
+    regenerated: Count | None = None
+    """Evaluations of which the model wrote the greedy episodes again for this packet; `None` when it was not asked."""
 
 
 class VerdictStatement(FrozenModel):

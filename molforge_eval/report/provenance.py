@@ -134,13 +134,19 @@ def list_artifacts(book: NumberBook, checksums: tuple[ArtifactChecksum, ...]) ->
     )
 
 
-def list_commands(run: RunDirectory) -> tuple[tuple[str, str], ...]:
-    """List the commands that check this run and make it again; the words before them are the templates'."""
+def list_commands(run: RunDirectory, *, is_regenerated: bool = False) -> tuple[tuple[str, str], ...]:
+    """List the commands that check this run and make it again; the words before them are the templates'.
+
+    Args:
+        run: The run.
+        is_regenerated: The run's model has played again, so the commands ask for it.
+    """
+    asked = " --regenerate" if is_regenerated else ""
     here = shlex.quote(quote(run.name, LONGEST_SETTING))
     commands = [
         ("validate", f"molforge-eval validate {here}"),
-        ("verify", f"molforge-eval verify {here}"),
-        ("build", f"molforge-report build {here}"),
+        ("verify", f"molforge-eval verify {here}{asked}"),
+        ("build", f"molforge-report build {here}{asked}"),
     ]
     manifest = run.manifest
     if manifest is not None:

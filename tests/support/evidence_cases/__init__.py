@@ -3,6 +3,6 @@ states the language.
 """
 
 # Importing a module puts its edits into the registry.
-from evidence_cases import files, forgeries, pictures, records
+from evidence_cases import files, forgeries, models, pictures, records
 
-__all__ = ["files", "forgeries", "pictures", "records"]
+__all__ = ["files", "forgeries", "models", "pictures", "records"]

@@ -47,7 +47,7 @@ class Expected(FrozenModel):
     codes: tuple[str, ...] = ()
     """Every code that is found, the folder's own among them; absent: the folder's own alone."""
     findings: tuple[ExpectedFinding, ...] = ()
-    level: Literal["none", "E0", "E1", "E2", "E3"] | None = None
+    level: Literal["none", "E0", "E1", "E2", "E3", "E4"] | None = None
     exit: int | None = None
     """Exit code of the command."""
     refused: str | None = None
@@ -75,7 +75,8 @@ class Case(FrozenModel):
     """Put the run into a packet PDF after it was sealed; the PDF is then what is judged."""
     between: tuple[Spec, ...] = ()
     """Edits made after the run was read and before it is checked."""
-    command: Literal["validate", "verify"] = "validate"
+    command: Literal["validate", "verify", "regenerate"] = "validate"
+    """`regenerate` is `verify --regenerate`."""
     limits: Limits = DEFAULT_LIMITS
     expect: Expected = Expected()
 

@@ -13,6 +13,7 @@ from molforge_env.command_line import run_to_code
 from molforge_env.errors import UnreadableError
 from molforge_eval.cli.evaluate import cli
 from molforge_eval.findings import Finding
+from molforge_eval.regeneration import open_wish
 from molforge_eval.replay import verify_loaded
 from molforge_eval.run_directory import load
 from molforge_eval.validate import validate_loaded
@@ -42,7 +43,8 @@ def judge(named: NamedCase, corpus: Corpus, folder: Path) -> Judged:
         return Judged(target, root, None, str(error))
     for change in case.between:
         make_edit(root, change)
-    result = verify_loaded(run, workers=1) if case.command == "verify" else validate_loaded(run)
+    wish = open_wish() if case.command == "regenerate" else None
+    result = validate_loaded(run) if case.command == "validate" else verify_loaded(run, workers=1, wish=wish)
     return Judged(target, root, result, None)
 
 
@@ -58,8 +60,12 @@ def faults(named: NamedCase, judged: Judged) -> Iterator[str]:
         limits = [
             f"--limit={name}={number}" for name, number in named.case.limits.model_dump(exclude_defaults=True).items()
         ]
-        workers = ["--workers=1"] if named.case.command == "verify" else []
-        code = run_to_code(cli, [named.case.command, str(judged.target), "--quiet", *limits, *workers])
+        words = {
+            "validate": ["validate"],
+            "verify": ["verify", "--workers=1"],
+            "regenerate": ["verify", "--workers=1", "--regenerate"],
+        }
+        code = run_to_code(cli, [*words[named.case.command], str(judged.target), "--quiet", *limits])
         if code != expect.exit:
             yield f"exit code {code}, wanted {expect.exit}"
 

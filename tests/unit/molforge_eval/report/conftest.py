@@ -42,6 +42,7 @@ def check(loaded_run: RunDirectory) -> Check:
         plan: EvaluationPlan | None,
         findings: tuple[Finding, ...] = (),
         level: str = "E3",
+        regenerated: int = 2,
     ) -> Checked:
         run = dataclasses.replace(loaded_run, before=before, after=after, plan=plan)
         counts = {
@@ -51,6 +52,8 @@ def check(loaded_run: RunDirectory) -> Check:
             "steps_replayed": 400,
             "episodes_differing": 0,
         }
+        if level == "E4":
+            counts |= {"evaluations_regenerated": regenerated, "episodes_regenerated": 6, "turns_regenerated": 37}
         result = ValidationResult(
             run="run",
             run_id="run-0123456789ab",
@@ -63,7 +66,7 @@ def check(loaded_run: RunDirectory) -> Check:
             omitted={},
         )
         verdict = None if plan is None else decide(before, after, plan, findings, ladder=ladder())
-        return Checked(run, sealed.files, sealed.root_sha256, result, level == "E3", verdict, ladder())
+        return Checked(run, sealed.files, sealed.root_sha256, result, level >= "E3", verdict, ladder())
 
     return make
 
@@ -101,6 +104,8 @@ def evidence_of(
             "incomplete": lambda: check(base, None, plan),
             "withheld": lambda: check(base, scored(0.3, 0.05), plan, error, "E1"),
             "copies": lambda: check(heuristic_evaluation, heuristic_evaluation, plan),
+            "regenerated": lambda: check(base, scored(0.3, 0.05), plan, (), "E4"),
+            "regenerated after": lambda: check(base, scored(0.3, 0.05), plan, (), "E4", 1),
             "no plan": lambda: check(None, None, None, (), "E0"),
         }
         return assemble_evidence(cases[case]())

@@ -161,7 +161,7 @@ def test_the_page_of_a_small_run_is_small(page_of) -> None:
 def test_a_packet_asks_for_no_more_than_its_commands_give(page_of, case) -> None:
     text = page_of(case)
 
-    assert "--regenerate" not in text
+    assert " --regenerate</code>" not in text
     assert ("Compare the root hash" in text) == (case not in {"withheld", "no plan"})
     assert "1 seeds" not in text
     assert ("it must print level E3 and 0 episodes differing" in text) == (case not in {"withheld", "no plan"})
@@ -182,3 +182,25 @@ def test_a_page_has_its_first_chart_twice_and_shows_one_of_them_at_a_time(page_o
     assert page.count('<svg class="chart desk"') == page.count('<svg class="narrow"') == 1
     assert re.search(r"\.narrow \{ display: none; \}", page)
     assert ".chart.desk { display: none; } .narrow { display: block;" in page
+
+
+def test_a_packet_whose_model_has_played_again_shows_the_highest_level(page_of, evidence_of) -> None:
+    text = page_of("regenerated")
+    standings = {claim.key: claim.standing for claim in evidence_of("regenerated").claims}
+
+    assert standings["adapter_regenerates"] == "supported"
+    assert '<span class="mark">E4</span>' in text
+    assert "the adapter on its base model wrote the greedy episodes again." in text
+    assert "Not shown: that the sampled episodes are the model" in text
+    assert "nor the losses, nor how many runs were made." in text
+    assert text.count(" --regenerate</code>") == 3
+    assert "it must print level E4 and 0 episodes differing" in text
+
+
+def test_a_packet_whose_model_has_played_after_training_only_says_so(page_of, evidence_of) -> None:
+    text = page_of("regenerated after")
+    standings = {claim.key: claim.standing for claim in evidence_of("regenerated after").claims}
+
+    assert "wrote the greedy episodes after training again." in text
+    assert "that the sampled episodes, and any before training, are the model" in text
+    assert standings["adapter_regenerates"] == "partly"
