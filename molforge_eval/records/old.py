@@ -183,6 +183,6 @@ class OldRun(FrozenModel):
     """One for each public key; empty when the log has no line that could be used."""
 
     def evaluations(self) -> tuple[tuple[str, OldEvaluation], ...]:
-        """Return name and evaluation of those that were played, before first."""
+        """Return name and evaluation of those that hold an episode, before first."""
         pairs = (("before", self.before), ("after", self.after))
-        return tuple((name, found) for name, found in pairs if found is not None and found.episodes is not None)
+        return tuple((name, found) for name, found in pairs if found is not None and found.episodes)
