@@ -5,6 +5,7 @@ The pixels are never decoded: a picture is bound to its data by the digest in it
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -17,11 +18,37 @@ from molforge_eval.checks.rounding import agrees
 from molforge_eval.findings import Finding
 from molforge_eval.png_text import PngFaultError, read_png_text
 from molforge_eval.records import PlotRecord
-from molforge_eval.report.series import Curve, action_shares, curve_of, curve_over_steps, thirds, trainer_rows
+from molforge_eval.report.series import (
+    AVERAGE_WINDOW,
+    Curve,
+    action_shares,
+    curve_of,
+    curve_over_steps,
+    thirds,
+    trainer_rows,
+)
 from molforge_eval.run_directory import RunDirectory
 from molforge_eval.shape import shape_of
 
 Rows = list[tuple[Any, ...]]
+
+_TRAINER, _LINES = (layout.TRAINER_LOG,), (layout.ROLLOUTS,)
+_CURVE = ("segment", "step", "value", "average")
+_SOURCES: Mapping[str, tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]] = {
+    "plots/reward_curve.png": (_TRAINER, ("step", "reward"), _CURVE),
+    "plots/loss_curve.png": (_TRAINER, ("step", "loss"), _CURVE),
+    "plots/grad_norm_curve.png": (_TRAINER, ("step", "grad_norm"), _CURVE),
+    "plots/final_score_curve.png": (_LINES, ("trainer_step", "episode_score"), _CURVE),
+    "plots/action_distribution.png": (
+        _LINES,
+        ("trainer_step", "action_type"),
+        ("phase", "action", "calls", "share"),
+    ),
+}
+"""Files, columns of them, and columns of the points, of each picture that one source gives."""
+_BLANKS = "\u2009\u202f\u00a0"
+_NUMBER = re.compile(rf"\d[\d,{_BLANKS}]*(?:\.\d+)?")
+"""Thousands may be set off by a comma or by a narrow blank."""
 
 
 def check(run: RunDirectory) -> Iterator[Finding]:
@@ -32,6 +59,7 @@ def check(run: RunDirectory) -> Iterator[Finding]:
     if table is not None:
         for index, record in enumerate(table.plots):
             yield from _check_record(index, record, expected.get(record.path), run)
+            yield from _check_words(index, record, run)
     for path in run.files.sizes:
         if path.startswith("plots/") and path.endswith(".png"):
             yield from _check_picture(path, records.get(path), run)
@@ -98,6 +126,40 @@ def _check_record(index: int, record: PlotRecord, expected: Rows | None, run: Ru
             yield finding("PLOT_DATA_DIFFERS", what, pointer=f"/plots/{index}/rows/{row}", **place)
 
 
+def _check_words(index: int, record: PlotRecord, run: RunDirectory) -> Iterator[Finding]:
+    """A picture is what its words say: its own source columns, and no number that its points do not give."""
+    known = _SOURCES.get(record.path)
+    stated = (record.sources, record.source_columns, record.columns)
+    for key, own, wanted in zip(("sources", "source_columns", "columns"), stated, known or stated, strict=True):
+        if own != wanted:
+            what = f"{record.path} has {key} {seen(list(own))}, the picture of that name has {seen(list(wanted))}"
+            yield finding("PLOT_DATA_DIFFERS", what, file=layout.PLOT_DATA, pointer=f"/plots/{index}/{key}")
+    if known is None and record.path != "plots/eval_before_after.png":
+        return
+    given = _numbers_of(record, run)
+    for key in ("title", "caption", "x_label", "y_label"):
+        numbers = [re.sub(rf"[,{_BLANKS}]", "", text) for text in _NUMBER.findall(getattr(record, key))]
+        strange = [number for number in numbers if number not in given]
+        if strange:
+            what = f"the {key} of {record.path} says {strange[0]}, its points give {', '.join(sorted(given))}"
+            yield finding("PLOT_CAPTION_DIFFERS", what, file=layout.PLOT_DATA, pointer=f"/plots/{index}/{key}")
+
+
+def _numbers_of(record: PlotRecord, run: RunDirectory) -> frozenset[str]:
+    """List the numbers that the words about a picture may hold."""
+    if record.path == "plots/eval_before_after.png":
+        summaries = [summary for _, found in run.evaluations() for summary in found.summaries]
+        counts = [sum(entry.planned for entry in summaries), sum(entry.completed for entry in summaries), 0]
+    elif record.path == "plots/action_distribution.png":
+        counts = [sum(row[2] for row in record.rows if len(row) > 2 and isinstance(row[2], int))]
+    else:
+        rows = trainer_rows(run.trainer_log)
+        gaps = curve_of(rows, record.source_columns[-1]).gaps if record.sources == _TRAINER else 0
+        # An unfinished episode counts 0.
+        counts = [len(record.rows), gaps, AVERAGE_WINDOW, 0]
+    return frozenset(str(count) for count in counts)
+
+
 def _is_same_row(recorded: Sequence[Any], wanted: Sequence[Any]) -> bool:
     if len(recorded) != len(wanted):
         return False
@@ -141,7 +203,10 @@ def _check_picture(path: str, record: PlotRecord | None, run: RunDirectory) -> I
     if run.manifest is not None and text["run_id"] != run.manifest.run_id:
         what = f"run id {seen(text['run_id'])}, the run is {run.manifest.run_id}"
         yield finding("RUN_ID_DIFFERS", what, file=path)
-    if record is not None and text["data_sha256"] != record.data_sha256:
+    if record is not None and text["title"] != record.title:
+        what = f"the picture is titled {seen(text['title'])}, plot_data.json has {seen(record.title)}"
+        yield finding("PLOT_OUTDATED", what, file=path)
+    elif record is not None and text["data_sha256"] != record.data_sha256:
         drawn = short(str(text["data_sha256"]))
         what = f"the picture was drawn from data {drawn}, plot_data.json has {short(record.data_sha256)}"
         yield finding("PLOT_OUTDATED", what, file=path)

@@ -6,9 +6,11 @@ from collections.abc import Iterator
 
 from molforge_eval import layout
 from molforge_eval.catalogue import finding
+from molforge_eval.checks.tensors import POINTER_MARK
 from molforge_eval.findings import Finding
 from molforge_eval.run_directory import RunDirectory
 
+_LARGEST_POINTER = 1_024
 _PICKLES = (".bin", ".pt", ".pth", ".pkl", ".pickle", ".ckpt")
 _NEEDED = {
     layout.MANIFEST: "MANIFEST_MISSING",
@@ -35,6 +37,7 @@ def check(run: RunDirectory) -> Iterator[Finding]:
             yield finding("ARTIFACT_MISSING", f"the run has no {path}", file=path)
     yield from _check_logs(run)
     yield from _check_evaluations(run)
+    yield from _check_pointers(run)
     for path in run.files.sizes:
         if layout.is_record(path) or path == layout.CHECKSUMS or path in layout.PACKET_FILES:
             continue
@@ -60,6 +63,21 @@ def _check_evaluations(run: RunDirectory) -> Iterator[Finding]:
         if path not in run.files:
             what = f"the {name} evaluation is missing, so there is no difference to speak of"
             yield finding("EVALUATION_MISSING", what, file=path)
+
+
+def _check_pointers(run: RunDirectory) -> Iterator[Finding]:
+    """A checkout without its large files has pointers in their place; the weights are looked at apart."""
+    for path, size in run.files.sizes.items():
+        if size > _LARGEST_POINTER or not layout.is_record(path) or path == layout.ADAPTER_WEIGHTS:
+            continue
+        try:
+            data = run.files.read(path, at_most=_LARGEST_POINTER)
+        except OSError:
+            # Named where the file is read for what it holds.
+            continue
+        if data is not None and data.startswith(POINTER_MARK):
+            what = "the file is a Git LFS pointer in place of the record"
+            yield finding("FILE_POINTER", what, file=path, line=1)
 
 
 def _check_pickle(run: RunDirectory, path: str) -> Iterator[Finding]:

@@ -24,6 +24,19 @@ def check(run: RunDirectory) -> Iterator[Finding]:
         for log in run.checksums.logs:
             yield from _check_log(run, log)
         yield from _check_evaluations(run, run.checksums)
+        yield from _check_counts(run, run.checksums)
+
+
+def _check_counts(run: RunDirectory, checksums: Checksums) -> Iterator[Finding]:
+    """Every log and evaluation that is there has its counts in the seal, once."""
+    for key, paths, entries in (
+        ("logs", layout.LOGS, [entry.path for entry in checksums.logs]),
+        ("evaluations", layout.EVALUATIONS, [entry.path for entry in checksums.evaluations]),
+    ):
+        for path in paths:
+            if path in run.files and entries.count(path) != 1:
+                what = f"{path} stands {entries.count(path)} times among the sealed {key}"
+                yield finding("SEAL_INCOMPLETE", what, file=layout.CHECKSUMS, pointer=f"/{key}")
 
 
 def _check_files(run: RunDirectory, checksums: Checksums) -> Iterator[Finding]:

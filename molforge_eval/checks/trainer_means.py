@@ -27,6 +27,8 @@ _MEANS: Mapping[str, pl.Expr] = {
     "reward": _PAID.mean(),
     "reward_std": _PAID.std(),
     "rewards/episode_reward/mean": _PAID.mean(),
+    # Early versions of the host log the mean of a reward function under its bare name, and no spread.
+    "rewards/episode_reward": _PAID.mean(),
     "rewards/episode_reward/std": _PAID.std(),
     "strict_score": pl.col("episode_score").mean(),
     "submit_rate": (pl.col("ended_by") == "submit").filter(_COUNTED).mean(),
@@ -67,6 +69,7 @@ def check(run: RunDirectory) -> Iterator[Finding]:
     episodes = _episodes(run.rollouts)
     batches = episodes.group_by("trainer_step").agg(pl.len(), **means).sort("trainer_step")
     flat = _flat_groups(episodes)
+    widths = _group_spreads(episodes)
     every = max(1, run.manifest.configuration.logging_steps)
     before = 0
     for row in rows.select("line", "type", "step", *dict.fromkeys(keys)).iter_rows(named=True):
@@ -77,7 +80,7 @@ def check(run: RunDirectory) -> Iterator[Finding]:
         if step - before > every:
             what = f"no row for steps {before + 1} to {step - 1}, and a row is due every {every} steps"
             yield finding("STEPS_MISSING", what, file=layout.TRAINER_LOG, line=row["line"], pointer="/step")
-        yield from _check_row(row, list(means), _between(batches, before, step))
+        yield from _check_row(row, list(means), _between(batches, before, step), _between(widths, before, step))
         yield from _check_flat(row, _between(flat, before, step))
         yield from _check_parts(row)
         before = step
@@ -107,6 +110,14 @@ def _part_keys() -> tuple[str, ...]:
     return tuple(f"reward_part/{part}" for part in REWARD_PARTS)
 
 
+def _group_spreads(episodes: pl.DataFrame) -> pl.DataFrame:
+    """Average the spread of rewards within each group, for each batch, as early versions of the host do."""
+    prompt = ("trainer_step", "scenario_id", "seed")
+    again = pl.int_range(pl.len()).over(*prompt, "generation")
+    groups = episodes.group_by(*prompt, again.alias("again")).agg(spread=_PAID.std())
+    return groups.group_by("trainer_step").agg(pl.mean("spread")).sort("trainer_step")
+
+
 def _flat_groups(episodes: pl.DataFrame) -> pl.DataFrame:
     """Bound the share of groups whose rewards have no spread, as the host sees it, for each batch.
 
@@ -130,7 +141,9 @@ def _between(batches: pl.DataFrame, first: int, end: int) -> pl.DataFrame:
     return batches.slice(start, stop - start)
 
 
-def _check_row(row: Mapping[str, Any], keys: list[str], batches: pl.DataFrame) -> Iterator[Finding]:
+def _check_row(
+    row: Mapping[str, Any], keys: list[str], batches: pl.DataFrame, widths: pl.DataFrame
+) -> Iterator[Finding]:
     given = batches.select(pl.mean(*keys)).row(0, named=True) if keys else {}
     for key in keys:
         recorded, computed = row[key], given[key]
@@ -138,6 +151,9 @@ def _check_row(row: Mapping[str, Any], keys: list[str], batches: pl.DataFrame) -
             is_same = recorded is computed or (computed is None and key in _UNSURE and len(batches) > 0)
         else:
             is_same = _is_near(recorded, computed)
+            if not is_same and key == "reward_std":
+                within = widths["spread"].drop_nulls().to_list()
+                is_same = bool(within) and _is_near(recorded, sum(within) / len(within))
         if not is_same:
             what = f"{key} is {seen(recorded)}, the {batches['len'].sum()} episodes of the row give {seen(computed)}"
             yield _wrong(what, row, key)

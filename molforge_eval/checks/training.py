@@ -10,6 +10,7 @@ import polars as pl
 
 from molforge_eval import layout
 from molforge_eval.catalogue import finding, seen
+from molforge_eval.checks.bounds import escaped
 from molforge_eval.findings import Finding
 from molforge_eval.records import RunManifest
 from molforge_eval.run_directory import RunDirectory
@@ -38,7 +39,9 @@ def _check_finite(run: RunDirectory) -> Iterator[Finding]:
         rows_with_gaps += bool(gaps) and kind == "train"
         for key, spelling in sorted(gaps.items()):
             code = "TRAINING_NOT_FINITE" if key in _MAIN_KEYS else "METRIC_NOT_FINITE"
-            yield finding(code, f"{key} is {spelling}", file=_PATH, line=line, pointer=f"/{key}")
+            beside = ": a partly absent reward" if key.startswith("rewards/") else ""
+            pointer = f"/{escaped(key)}"
+            yield finding(code, f"{key} is {spelling}{beside}", file=_PATH, line=line, pointer=pointer)
             yield from _check_absent(run, line, key)
     manifest = run.manifest
     if manifest is not None and _PATH in run.files and manifest.non_finite_steps != rows_with_gaps:
@@ -153,5 +156,5 @@ def _check_last_step(rows: pl.DataFrame, manifest: RunManifest) -> Iterator[Find
     # have counted a step whose row was not written yet.
     unwritten = 1 if manifest.status == "running" else 0
     if not 0 <= behind < max(1, manifest.configuration.logging_steps) + unwritten:
-        what = f"the last row is step {last}, the manifest says {manifest.steps_completed} steps"
+        what = f"incomplete: the last row is step {last}, the manifest says {manifest.steps_completed} steps"
         yield finding("STEPS_DIFFER", what, file=_PATH, line=int(rows["line"].to_list()[-1]), pointer="/step")

@@ -44,7 +44,7 @@ from molforge_eval.records import (
     TrainerRow,
 )
 from molforge_eval.records.manifest import AdapterIdentity, Configuration, Hardware
-from molforge_eval.report.plots import draw_plots
+from molforge_eval.report.plots import draw_plots, plots_of
 from molforge_eval.run_directory import load
 from molforge_eval.run_summary import compute_summary
 from molforge_eval.scripted_player import ScriptedPlayer
@@ -248,9 +248,12 @@ def reseal(root: Path) -> Checksums:
 
 def _sign_plots_again(root: Path) -> None:
     """Put the new points under the old pictures, as a forger in a hurry does: pixels are checked by nobody."""
-    rows = expected_rows(load(root))
+    run = load(root)
+    rows = expected_rows(run)
+    words = {plot.record.path: plot.record.caption for plot in plots_of(run)}
     table = read_json(root, layout.PLOT_DATA)
     for record in table["plots"]:
+        record["caption"] = words.get(record["path"], record["caption"])
         record["rows"] = [list(row) for row in rows.get(record["path"], [])]
         own = digest([record["columns"], record["rows"]])
         picture = root / record["path"]
