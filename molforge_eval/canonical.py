@@ -64,8 +64,8 @@ def chain_of(previous: str, line: Mapping[str, JsonValue]) -> str:
         previous: Chain value of the episode's previous line; for a first line, `chain_start`.
         line: The line as JSON values; a `chain` key in it is left out.
     """
-    body = dict(line)
-    body.pop("chain", None)
+    # A copy of each line of a long log would take a tenth of the time of its digest.
+    body = {key: value for key, value in line.items() if key != "chain"} if "chain" in line else line
     return sha256_hex(orjson.dumps([previous, body], option=orjson.OPT_SORT_KEYS))
 
 

@@ -45,7 +45,7 @@ def read_rollouts(files: RunFiles, ledger: Ledger, limits: Limits) -> pl.DataFra
         if not rows:
             continue
         if all(map(gate.fits, rows)):
-            growing.add(batch.numbers, batch.starts, rows, _links(rows, last))
+            growing.add(batch.numbers, batch.starts, rows, chains_hold(rows, last))
             continue
         holds = [_holds_chain(row, last) for row in rows]
         kept = [
@@ -164,14 +164,19 @@ def fits(value: Any, shape: str, path: str, line: int | None, ledger: Ledger) ->
     return False
 
 
-def _links(rows: Iterable[Mapping[str, Any]], last: dict[str, str]) -> list[bool]:
-    """Tell of each row that fits its schema whether it is chained to the one before it."""
+def chains_hold(rows: Iterable[dict[str, Any]], last: dict[str, str]) -> list[bool]:
+    """Tell of each row that fits its schema whether it is chained to the one before it.
+
+    Args:
+        rows: Rows in file order.
+        last: Chain value of the latest row of each episode; brought forward.
+    """
     holds = []
     for row in rows:
-        episode_id, chain = row["episode_id"], row["chain"]
+        episode_id, chain = row["episode_id"], row.pop("chain")
         previous = last.get(episode_id) or chain_start(row["run_id"], episode_id)
-        last[episode_id] = chain
         holds.append(chain_of(previous, row) == chain)
+        row["chain"] = last[episode_id] = chain
     return holds
 
 
