@@ -49,19 +49,21 @@ def make_run(folder: Path, lines_wanted: int) -> LargeRun:
     run = build_run(folder, steps=_STEPS, prompts=_PROMPTS, generations=_GENERATIONS, plots=False)
     lines, rows = read_lines(run), read_lines(run, layout.TRAINER_LOG)
     rounds = -(-lines_wanted // len(lines))
-    _write_log(run, lines, rounds)
-    summary = rows.pop()
+    *rows, summary = rows
+    # Later rounds are all logged at the moment of the last row: moments never go back.
+    end = {key: rows[-1][key] for key in ("time", "elapsed_seconds")}
+    _write_log(run, lines, rounds, moment=end["time"])
     steps = rounds * _STEPS
-    # Later rounds are logged at the moment of the last row: moments never go back.
-    later = [{**row, "time": rows[-1]["time"]} for row in rows]
-    repeated = [_moved_row(row, turn) for turn in range(rounds) for row in (later if turn else rows)]
+    repeated = [
+        {**row, **(end if turn else {}), "step": row["step"] + turn * _STEPS} for turn in range(rounds) for row in rows
+    ]
     losses = [float(row["loss"]) for row in repeated]
-    end = {"step": steps, "elapsed_seconds": float(steps), "train_runtime": float(steps)}
-    write_lines(run, [*repeated, {**summary, **end, "train_loss": sum(losses) / len(losses)}], layout.TRAINER_LOG)
+    write_lines(
+        run, [*repeated, {**summary, "step": steps, "train_loss": sum(losses) / len(losses)}], layout.TRAINER_LOG
+    )
 
     def lengthen(manifest: JsonValue) -> None:
         manifest["configuration"]["max_steps"] = manifest["steps_completed"] = steps
-        manifest["training_seconds"] = float(steps)
 
     edit_json(run, layout.MANIFEST, lengthen)
     write(run, layout.SUMMARY, file_bytes(compute_summary(load(run))))
@@ -69,11 +71,13 @@ def make_run(folder: Path, lines_wanted: int) -> LargeRun:
     return LargeRun(run, rounds * len(lines), (run / layout.ROLLOUTS).stat().st_size)
 
 
-def _write_log(run: Path, lines: list[Row], rounds: int) -> None:
+def _write_log(run: Path, lines: list[Row], rounds: int, *, moment: str) -> None:
     with (run / layout.ROLLOUTS).open("wb") as log, (run / layout.METRICS_TABLE).open("w", newline="") as table:
         writer = csv.writer(table, lineterminator="\n")
         writer.writerow(COLUMNS)
-        for line in _chained(chain.from_iterable(map(_moved_lines, range(rounds), [lines] * rounds))):
+        later = [{**line, "timestamp": moment} for line in lines]
+        moved = (_moved_lines(turn, later if turn else lines) for turn in range(rounds))
+        for line in _chained(chain.from_iterable(moved)):
             log.write(line_bytes(line))
             writer.writerow(row_of(line))
 
@@ -82,11 +86,6 @@ def _moved_lines(turn: int, lines: list[Row]) -> Iterator[Row]:
     for line in lines:
         step = line["trainer_step"] + turn * _STEPS
         yield {**line, "trainer_step": step, "episode_id": f"step{step:05d}-{line['episode_id'].partition('-')[2]}"}
-
-
-def _moved_row(row: Row, turn: int) -> Row:
-    step = row["step"] + turn * _STEPS
-    return {**row, "step": step, "elapsed_seconds": float(step)}
 
 
 def _chained(lines: Iterator[Row]) -> Iterator[Row]:
