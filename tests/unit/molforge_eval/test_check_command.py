@@ -274,3 +274,33 @@ def test_a_request_to_end_leaves_nothing_of_an_archive(sample_run: Path, tmp_pat
     assert process.returncode == EXIT_INTERRUPTED
     assert told.strip() == b"interrupted"
     assert list(place.iterdir()) == []
+
+
+def test_a_run_whose_model_is_not_here_stays_at_e3_and_fails_what_was_asked(
+    built_run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("verify", built_run, "--workers", "1", "--regenerate") == 1
+    told = capsys.readouterr()
+    assert "warning REGENERATION_BASE_MISSING (2)" in told.out
+    assert "level E4 is required, E3 was reached: " in told.err
+    assert "verify again with --regenerate" in told.err
+
+
+@pytest.mark.parametrize("option", ["--base-model", "--input-adapter", "--device"])
+def test_an_option_of_regeneration_by_itself_is_refused(
+    option: str, built_run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("verify", built_run, option, "cpu") == 2
+    assert f"{option} is given without --regenerate" in capsys.readouterr().err
+
+
+def test_without_the_packages_of_a_model_regeneration_says_what_to_install(
+    built_run: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "trl", None)
+
+    assert run("verify", built_run, "--regenerate") == 2
+    told = capsys.readouterr().err
+    assert "playing a model needs trl, which this environment has not" in told
+    assert 'pip install -c constraints.txt ".[train]"' in told
+    assert len(told.splitlines()) == 3

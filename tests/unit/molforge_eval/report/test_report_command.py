@@ -89,3 +89,8 @@ def test_a_run_of_the_public_script_gets_its_packet_with_code_0(old_copy, capsys
     assert code == 0
     assert "verdict   inconclusive" in capsys.readouterr().out
     assert "does not record" in (old_copy / "judge_packet.html").read_text()
+
+
+def test_regeneration_and_a_lower_level_contradict_each_other(run_copy, capsys) -> None:
+    assert run_to_code(cli, ["build", str(run_copy), "--regenerate", "--verify-level", "E2"]) == 2
+    assert "--regenerate with --verify-level E2" in capsys.readouterr().err
