@@ -26,6 +26,7 @@ def check(run: RunDirectory) -> Iterator[Finding]:
     """Compare `evidence.json`, when there is one, with its schema, the seal of the run, and the records."""
     if run.is_packet:
         yield from _check_carried(run)
+    yield from _check_page(run)
     evidence = yield from _read_evidence(run)
     if evidence is None:
         return
@@ -41,6 +42,24 @@ def check(run: RunDirectory) -> Iterator[Finding]:
             return
     yield from _check_numbers(run, evidence)
     yield from _check_first_page(run, evidence)
+
+
+def _check_page(run: RunDirectory) -> Iterator[Finding]:
+    """The page in the run carries the root hash of the run."""
+    path, root = layout.PACKET_HTML, None if run.checksums is None else run.checksums.root_sha256
+    if root is None or path not in run.files:
+        return
+    try:
+        data = run.files.read(path, at_most=run.limits.file_bytes)
+    except OSError as error:
+        yield finding("FILE_UNREADABLE", f"the file cannot be read: {error.strerror or error}", file=path)
+        return
+    if data is None:
+        what = f"the file has {run.files.sizes[path]} bytes, the limit is {run.limits.file_bytes}"
+        yield finding("FILE_TOO_LARGE", what, file=path)
+    elif root.encode() not in data:
+        what = f"the page does not carry {short(root)}, the root hash of the run"
+        yield finding("PACKET_OUTDATED", what, file=path)
 
 
 def _read_evidence(run: RunDirectory) -> Any:

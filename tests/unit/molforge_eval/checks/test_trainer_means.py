@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from pathlib import Path
+from statistics import mean, stdev
 
 import pytest
 from evidence_builder import edit_line, read_lines, reseal, write_lines
@@ -11,6 +13,7 @@ from molforge_eval import layout
 from molforge_eval.checks import trainer_means
 from molforge_eval.findings import Finding
 from molforge_eval.run_directory import load
+from molforge_eval.validate import validate
 
 LOG = layout.TRAINER_LOG
 
@@ -99,3 +102,48 @@ def test_calls_are_not_counted_where_the_environment_broke(sample_run: Path) -> 
     edit_line(sample_run, 1, LOG, **{"tools/call_frequency": 1.0})
 
     assert "/tools~1call_frequency" not in {item.where.pointer for item in found(sample_run)}
+
+
+def spread_within_groups(run: Path, step: int) -> float:
+    groups: dict[tuple[str, int], list[float]] = defaultdict(list)
+    for line in read_lines(run):
+        if line["trainer_step"] == step and line["training_reward"] is not None:
+            groups[line["scenario_id"], line["seed"]].append(line["training_reward"])
+    return mean(stdev(paid) for paid in groups.values())
+
+
+def age(run: Path) -> None:
+    """Rewrite the rows of a built run as an early version of the host logs them."""
+    rows = read_lines(run, LOG)
+    for row in rows:
+        if row["type"] == "train":
+            row["rewards/episode_reward"] = row["reward"]
+            row["reward_std"] = spread_within_groups(run, row["step"] - 1)
+            row["completion_length"] = 41.5
+            row["clip_ratio"] = 0.01
+            row["epoch"] = round(row["step"] / 4, 2)
+            del row["frac_reward_zero_std"]
+    write_lines(run, rows, LOG)
+
+
+def test_rows_of_an_early_version_of_the_host_are_not_refused_for_their_age(run_copy: Path) -> None:
+    age(run_copy)
+    reseal(run_copy)
+
+    assert validate(run_copy).findings == ()
+
+
+@pytest.mark.parametrize("key", ["rewards/episode_reward", "reward_std"])
+def test_a_number_of_an_early_version_is_held_to_the_episodes_too(run_copy: Path, key: str) -> None:
+    age(run_copy)
+    edit_line(run_copy, 2, LOG, **{key: read_lines(run_copy, LOG)[1][key] + 0.01})
+
+    assert [(item.where.line, item.where.pointer) for item in found(run_copy)] == [(2, f"/{key.replace('/', '~1')}")]
+
+
+@pytest.mark.parametrize("key", ["reward_std", "frac_reward_zero_std", "grad_norm", "loss"])
+def test_a_key_that_a_version_of_the_host_does_not_log_is_not_missed(run_copy: Path, key: str) -> None:
+    rows = [{name: value for name, value in row.items() if name != key} for row in read_lines(run_copy, LOG)]
+    write_lines(run_copy, rows, LOG)
+
+    assert found(run_copy) == []
