@@ -23,7 +23,7 @@ from molforge_eval.report.old_conduct import put_calls, put_log
 from molforge_eval.report.old_evidence import LACKS, LoggedColumn, OldStatement
 from molforge_eval.report.old_provenance import identify_old, list_old_commands, list_old_settings
 from molforge_eval.report.old_scores import MOST_TASKS, is_official, put_metrics, put_unpaired
-from molforge_eval.report.old_statement import bar_of, judge_old, list_missing, state_arm, weigh_old_claims
+from molforge_eval.report.old_statement import absence_of, bar_of, judge_old, list_missing, state_arm, weigh_old_claims
 from molforge_eval.report.old_traces import MOST_SCENARIOS, read_traces
 from molforge_eval.report.provenance import list_artifacts
 from molforge_eval.report.quoting import quote
@@ -76,6 +76,7 @@ def assemble_old_evidence(checked: Checked, *, title: str = DEFAULT_TITLE) -> Ev
         commands=list_old_commands(run),
         old=OldStatement(
             arms=(state_arm(arms[0]), state_arm(arms[1])),
+            absences=tuple(words for arm in arms for words in absence_of(arm)),
             tasks=tasks,
             omitted_tasks=max(0, len(listed) - MOST_TASKS),
             metrics=metrics,

@@ -114,6 +114,8 @@ class OldStatement(FrozenModel):
     """Everything that is said of a run of format version 0 and of no other."""
 
     arms: tuple[ArmStatement, ArmStatement]
+    absences: tuple[str, ...]
+    """What became of an evaluation that gives no score."""
     tasks: tuple[ListedTask, ...]
     omitted_tasks: Count
     metrics: tuple[MetricRow, ...]

@@ -21,26 +21,23 @@ from molforge_eval.run_directory import RunDirectory
 from molforge_eval.verdict import Outcome
 
 LONGEST_REASON = 160
+MOST_CODES = 3
 NO_INTERVAL = "unpaired: the layout records no seed"
 _UNPAIRED = "the layout records no plan and no seed, so nothing can be paired and no test can be made"
 
 
 def bar_of(findings: tuple[Finding, ...]) -> str | None:
     """Say why the records may not be compared at all; `None` when no finding of severity error stands against it."""
-    errors = [finding for finding in findings if finding.severity == "error"]
-    if not errors:
-        return None
-    codes = sorted({finding.code for finding in errors})
-    shown = ", ".join(codes[:4]) + (f" and {len(codes) - 4} more" if len(codes) > 4 else "")
-    return f"findings of severity error: {len(errors)} ({shown})"
+    errors = len([finding for finding in findings if finding.severity == "error"])
+    return f"findings of severity error: {errors}" if errors else None
 
 
 def judge_old(
     run: RunDirectory, arms: tuple[Arm, Arm], findings: tuple[Finding, ...], ladder: Ladder
 ) -> VerdictStatement:
     """State the outcome: `incomplete`, `withheld` or `inconclusive`, with its reasons."""
-    absent = tuple(reason for arm in arms for reason in _absence(arm))
-    barred = bar_of(findings)
+    absent = tuple(reason for arm in arms for reason in absence_of(arm))
+    barred = _bar_with_codes(findings)
     outcome: Outcome = "incomplete" if absent else "withheld" if barred else "inconclusive"
     refused = None if absent else refusal(*arms)
     reasons = (*absent, *((refused,) if refused else ()), *((barred,) if barred else ()), _UNPAIRED)
@@ -79,6 +76,13 @@ def weigh_old_claims(
     )
 
 
+def absence_of(arm: Arm) -> Iterator[str]:
+    """Yield what became of an evaluation that gives no score, with the reason that the run gives for it."""
+    words = absence(arm)
+    if words is not None:
+        yield words + (f" ({quote(arm.reason, LONGEST_REASON)})" if arm.state == "skipped" and arm.reason else "")
+
+
 def state_arm(arm: Arm) -> ArmStatement:
     """Say what became of one evaluation."""
     return ArmStatement(
@@ -110,10 +114,11 @@ def list_missing(run: RunDirectory, arms: tuple[Arm, Arm]) -> tuple[MissingFile,
     )
 
 
-def _absence(arm: Arm) -> Iterator[str]:
-    words = absence(arm)
-    if words is not None:
-        yield words + (f" ({quote(arm.reason, LONGEST_REASON)})" if arm.state == "skipped" and arm.reason else "")
+def _bar_with_codes(findings: tuple[Finding, ...]) -> str | None:
+    words = bar_of(findings)
+    codes = sorted({finding.code for finding in findings if finding.severity == "error"})
+    more = f" and {len(codes) - MOST_CODES} more" if len(codes) > MOST_CODES else ""
+    return None if words is None else f"{words} ({', '.join(codes[:MOST_CODES])}{more})"
 
 
 def _against(mean: float | None, floor: float | None) -> Floor | None:

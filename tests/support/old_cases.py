@@ -26,6 +26,8 @@ def without(*paths: str) -> Change:
         for path in paths:
             found = root / path
             shutil.rmtree(found) if found.is_dir() else found.unlink()
+        if all((root / path).exists() for path in (layout.MANIFEST, *layout.LOGS)):
+            summarise_old(root)
 
     return change
 
