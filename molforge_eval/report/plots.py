@@ -8,7 +8,7 @@ evaluation that was never made.
 from __future__ import annotations
 
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -53,7 +53,8 @@ class Plot(NamedTuple):
     """A picture before it is drawn."""
 
     record: PlotRecord
-    chart: Chart
+    make_chart: Callable[[], Chart]
+    """Building a chart costs far more than its points, and whoever compares points needs none."""
 
 
 def draw_plots(run_dir: Path) -> PlotTable:
@@ -70,7 +71,7 @@ def draw_plots(run_dir: Path) -> PlotTable:
     table = PlotTable(format_version=1, run_id=_run_id(run), plots=tuple(plot.record for plot in plots))
     (run.root / "plots").mkdir(exist_ok=True)
     for plot in plots:
-        write_whole(run.root / plot.record.path, _signed_png(png_of(plot.chart), table.run_id, plot.record))
+        write_whole(run.root / plot.record.path, _signed_png(png_of(plot.make_chart()), table.run_id, plot.record))
     write_whole(run.root / layout.PLOT_DATA, file_bytes(table))
     return table
 
@@ -104,17 +105,19 @@ def _curve_plot(
     words = _words(name, points=whole(len(curve.points)), gaps=whole(curve.gaps), window=AVERAGE_WINDOW)
     rows = [(p.segment, p.step, p.value, p.average) for p in curve.points]
     record = _record(name, words, sources=sources, source_columns=columns, columns=_CURVE_COLUMNS, rows=rows)
-    chart = curve_chart(curve, y_title=words["y_label"], role=role, size=_SIZE)
-    return Plot(record, chart.properties(title=_title(words["title"])))
+
+    def make_chart() -> Chart:
+        chart = curve_chart(curve, y_title=words["y_label"], role=role, size=_SIZE)
+        return chart.properties(title=_title(words["title"]))
+
+    return Plot(record, make_chart)
 
 
 def _evaluation_plot(before: Evaluation | None, after: Evaluation | None) -> Plot | None:
-    import altair as alt
-
     evaluations = {arm: found for arm, found in (("before", before), ("after", after)) if found is not None}
     parts = sorted({part.part for found in evaluations.values() for part in found.summaries})
     rows: list[tuple[Any, ...]] = []
-    panels = []
+    panels: list[tuple[str, list[TaskScore], list[str]]] = []
     planned = counted = 0
     for part in parts:
         scores, tasks = list[TaskScore](), list[str]()
@@ -128,9 +131,7 @@ def _evaluation_plot(before: Evaluation | None, after: Evaluation | None) -> Plo
                 planned += summary.planned
                 counted += summary.completed
         if scores:
-            order = [_short(task) for task in (*tasks, MEAN)]
-            panel = score_chart(scores, order, y_title=f"mean final_score, {part}", size=Size(300, _SIZE.height))
-            panels.append(panel)
+            panels.append((part, scores, [_short(task) for task in (*tasks, MEAN)]))
     if not panels:
         return None
     words = _words("eval_before_after", planned=whole(planned), counted=whole(counted))
@@ -142,7 +143,17 @@ def _evaluation_plot(before: Evaluation | None, after: Evaluation | None) -> Plo
         columns=("part", "arm", "task", "mean_final_score"),
         rows=rows,
     )
-    return Plot(record, alt.hconcat(*panels, spacing=36).properties(title=_title(words["title"])))
+
+    def make_chart() -> Chart:
+        import altair as alt
+
+        size = Size(300, _SIZE.height)
+        charts = [
+            score_chart(scores, order, y_title=f"mean final_score, {part}", size=size) for part, scores, order in panels
+        ]
+        return alt.hconcat(*charts, spacing=36).properties(title=_title(words["title"]))
+
+    return Plot(record, make_chart)
 
 
 def _action_plot(rollouts: pl.DataFrame) -> Plot | None:
@@ -163,8 +174,12 @@ def _action_plot(rollouts: pl.DataFrame) -> Plot | None:
         columns=("phase", "action", "calls", "share"),
         rows=[tuple(share) for share in shares],
     )
-    chart = action_chart(shares, [phase for phase, lines in phases.items() if len(lines)], size=Size(560, 130))
-    return Plot(record, chart.properties(title=_title(words["title"])))
+
+    def make_chart() -> Chart:
+        chart = action_chart(shares, [phase for phase, lines in phases.items() if len(lines)], size=Size(560, 130))
+        return chart.properties(title=_title(words["title"]))
+
+    return Plot(record, make_chart)
 
 
 def _record(
