@@ -84,8 +84,9 @@ def unpack_packet(path: Path, limits: Limits = DEFAULT_LIMITS) -> UnpackedPacket
     return UnpackedPacket(UnpackedRun(holder, holder / "run", findings), listing["first_page"])
 
 
-def _read_in_child(path: Path, holder: Path, limits: Limits) -> dict[str, Any]:
-    order = {
+def order_for(path: Path, limits: Limits) -> dict[str, Any]:
+    """Write down what the child process is to read, and within which limits."""
+    return {
         "path": str(path.resolve()),
         "names": {name: name.endswith(layout.PACKED_ENDING) for name in layout.ENCLOSURES},
         "attachments": limits.pdf_attachments,
@@ -95,7 +96,10 @@ def _read_in_child(path: Path, holder: Path, limits: Limits) -> dict[str, Any]:
         "memory_bytes": limits.pdf_memory_bytes,
         "seconds": limits.pdf_seconds,
     }
-    (holder / "order.json").write_bytes(orjson.dumps(order))
+
+
+def _read_in_child(path: Path, holder: Path, limits: Limits) -> dict[str, Any]:
+    (holder / "order.json").write_bytes(orjson.dumps(order_for(path, limits)))
     # -P: the working folder may be a stranger's, and a module that lies in it must not be imported.
     command = [sys.executable, "-P", "-m", pdf_reader.__name__, str(holder)]
     try:

@@ -55,9 +55,14 @@ class _Found(NamedTuple):
 
 
 def main(folder: Path) -> int:
-    """Read the PDF that the order in a folder names; return the exit code."""
+    """Read the PDF that the order in a folder names, within limits; return the exit code."""
     order = orjson.loads((folder / "order.json").read_bytes())
     _limit(order["memory_bytes"], order["seconds"], order["room"])
+    return read_packet(folder, order)
+
+
+def read_packet(folder: Path, order: dict[str, Any]) -> int:
+    """Unpack what is attached to a PDF into a folder and list it in `listing.json`; return the exit code."""
     import pikepdf
 
     try:
