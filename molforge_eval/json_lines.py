@@ -90,6 +90,8 @@ class _Reader:
 
     def read(self, lines: list[bytes]) -> Batch:
         """Read whole lines, each with its newline."""
+        if lines.count(b"\n") == len(lines):
+            return self._read_blank(len(lines))
         values = read_plain_lines(lines, self._limits)
         if values is None:
             return _joined([self._read_alone(line) for line in lines])
@@ -98,6 +100,16 @@ class _Reader:
         self._number += len(lines)
         self._good += len(lines)
         return Batch(numbers, starts, values, ())
+
+    def _read_blank(self, count: int) -> Batch:
+        """Pass over lines without a character, which a file may have by the million."""
+        faults: tuple[tuple[int, Fault], ...] = ()
+        if not self._blank_named:
+            self._blank_named = True
+            faults = ((self._number + 1, Fault("LINE_BLANK", "the line is blank")),)
+        self._number += count
+        self._start += count
+        return Batch((), (), [], faults)
 
     def read_tail(self, text: bytes, handle: BinaryIO) -> Batch:
         """Read what stands after the last newline of a block: the end of the file, or of what a line may have."""

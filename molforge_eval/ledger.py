@@ -37,6 +37,10 @@ class Ledger:
         """Take over what another ledger counted and did not keep."""
         self._counts.update(omitted)
 
+    def is_full(self, code: str) -> bool:
+        """Tell whether further findings of a code are counted only."""
+        return self._counts[code] >= self._limit
+
     def findings(self) -> tuple[Finding, ...]:
         """Return what was kept."""
         return tuple(self._kept)

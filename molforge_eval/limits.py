@@ -20,6 +20,8 @@ class Limits(FrozenModel):
     """Largest file that is read as a whole: JSON, CSV, a picture."""
     json_values: Positive = 4_000_000
     """Most values in a file of one JSON text: many small ones take far more memory than their bytes."""
+    log_faults: Positive = 100_000
+    """Most faults of the lines of one log; the rest of it is not read."""
     json_depth: Positive = 64
     """Deepest nesting of lists and objects."""
     number_digits: Positive = 400

@@ -123,10 +123,16 @@ def _gated_batches(files: RunFiles, path: str, ledger: Ledger, limits: Limits) -
         return
     try:
         with files.open(path) as handle:
+            faults = 0
             for batch in read_batches(handle, limits):
+                faults += len(batch.faults)
                 for number, fault in batch.faults:
                     ledger.add(finding(fault.code, fault.what, file=path, line=number, pointer=fault.pointer))
                 yield batch
+                if faults > limits.log_faults:
+                    what = f"{faults} faults to here, the limit is {limits.log_faults}; the rest was not read"
+                    ledger.add(finding("LOG_UNREAD", what, file=path, line=batch.faults[-1][0]))
+                    return
     except OSError as error:
         ledger.add(finding("FILE_UNREADABLE", f"the file cannot be read: {error.strerror or error}", file=path))
 
@@ -159,6 +165,10 @@ def fits(value: Any, shape: str, path: str, line: int | None, ledger: Ledger) ->
     gate = shape_of(shape)
     if gate.fits(value):
         return True
+    if ledger.is_full("SCHEMA_UNMET"):
+        # To explain takes a thousand times as long as to tell, and nobody reads so many.
+        ledger.count_omitted({"SCHEMA_UNMET": 1})
+        return False
     for misfit in gate.explain(value):
         ledger.add(finding("SCHEMA_UNMET", misfit.what, file=path, line=line, pointer=misfit.pointer))
     return False

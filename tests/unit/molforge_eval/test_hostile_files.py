@@ -21,6 +21,7 @@ from PIL import Image
 from molforge_env.errors import UnreadableError
 from molforge_eval import layout
 from molforge_eval.archive import unpack_archive
+from molforge_eval.json_lines import read_lines
 from molforge_eval.limits import Limits
 from molforge_eval.png_text import PngFaultError, read_png_text
 from molforge_eval.run_directory import load
@@ -275,3 +276,33 @@ def test_another_format_under_the_name_of_a_picture_is_named(run_copy: Path) -> 
     Image.new("RGB", (4, 4)).save(run_copy / "plots" / "loss_curve.png", format="JPEG")
 
     assert "PLOT_UNREADABLE" in {item.code for item in validate(run_copy).findings}
+
+
+# Logs.
+
+
+def test_a_log_of_nothing_but_line_ends_is_passed_over(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    path.write_bytes(b"\n" * 20_000_000)
+    began = time.process_time()
+    with path.open("rb") as handle:
+        lines = list(read_lines(handle, Limits()))
+
+    assert [(line.number, line.faults[0].code) for line in lines] == [(1, "LINE_BLANK")]
+    assert time.process_time() - began < 30
+
+
+def test_a_log_of_nothing_but_noise_ends_at_the_limit(run_copy: Path) -> None:
+    (run_copy / layout.TRAINER_LOG).write_bytes(b"x\n" * 50_000)
+    result = validate(run_copy, Limits(log_faults=1_000, findings_a_code=10))
+    (item,) = (found for found in result.findings if found.code == "LOG_UNREAD")
+
+    assert item.where.line is not None
+    assert item.where.line < 3_000
+
+
+def test_rows_that_do_not_fit_are_counted_and_not_explained_without_end(run_copy: Path) -> None:
+    (run_copy / layout.TRAINER_LOG).write_bytes(b'{"type":1}\n' * 20_000)
+    result = validate(run_copy, Limits(findings_a_code=10))
+
+    assert result.omitted["SCHEMA_UNMET"] >= 19_000
