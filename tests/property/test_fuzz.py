@@ -10,7 +10,8 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from benchmarks.fuzz import READERS, Stage, Tally, fuzz, set_stage, spoil
+from benchmarks.fuzz import READERS, Stage, Tally, fuzz, set_stage
+from benchmarks.spoiling import spoil
 
 INPUTS = 1_200
 
