@@ -118,12 +118,13 @@ def _check_means(path: str, evaluation: OldEvaluation, episodes: Sequence[OldEpi
 def _check_claims(path: str, evaluation: OldEvaluation) -> Iterator[Finding]:
     """Hold every statistic that the file states beside the public ones to the episodes, and to what can be."""
     extra = evaluation.model_extra or {}
-    for pointer, what in contradictions_within(extra):
+    impossible = dict(contradictions_within(extra))
+    for pointer, what in impossible.items():
         yield finding("NUMBER_IMPOSSIBLE", what, file=path, pointer=pointer)
     episodes = counted(evaluation.episodes or ())
     for pointer, group, kind, value in _statistics(extra):
         scores = [score for episode in episodes if (score := getattr(episode, group)) is not None]
-        if not scores:
+        if not scores or pointer in impossible:
             continue
         if kind == "std":
             spreads = [statistics.pstdev(scores)] + ([statistics.stdev(scores)] if len(scores) > 1 else [])

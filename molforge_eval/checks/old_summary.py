@@ -24,9 +24,13 @@ _NAMES = {"run_name": "RUN_ID_DIFFERS", "base_model": "SUMMARY_DIFFERS", "sft_ad
 """What the manifest says, too. The name is all that ties the files of an old run to each other."""
 _HEADLINE = re.compile(r"headline|final_score|^score$|^result$")
 _CHANGE = re.compile(r"delta|improve|gain|lift|change|uplift")
+_MEAN = re.compile(r"(mean|average|avg)(_(final_)?score)?|final_score")
+"""Other names of the one mean that every evaluation states."""
 _METRICS = re.compile(r"(eval_)?(metrics|results|scores|aggregates?)")
 """Objects that hold results by name."""
-_NO_METRICS = re.compile(
+_NO_MEAN = re.compile(r"(mean|average|avg)(_(final_)?score)?|final_score")
+"""Other names of the one mean that every evaluation states."""
+_METRICS = re.compile(
     r"(^|_)(n|num|count|counts|episodes|planned|valid|total|min|max|std|stdev|stddev|var|variance|time|seconds|step)(_|$)"
 )
 _COUNTS = re.compile(r"(^|_)(n|num|count|episodes|planned|valid|total)(_|$)")
@@ -166,6 +170,9 @@ def _check_side(
     if found is None and _path_of(name) in run.files:
         # What could not be read is named where it stands; nothing follows from it here.
         return
+    if mean is None and found is not None and found.episodes and value == found.average_final_score:
+        # Of an evaluation that failed the mean is named where it stands.
+        return
     if mean is None:
         what = f"the mean of the {name} evaluation is given as {seen(value)}, and no episode stands behind it"
         yield finding("HEADLINE_DIFFERS", what, file=_PATH, pointer=pointer)
@@ -260,6 +267,7 @@ def _metrics_of(evaluation: OldEvaluation) -> dict[str, float]:
         inner = value if isinstance(value, Mapping) and _METRICS.fullmatch(key.lower()) else {key: value}
         for name, number in inner.items():
             is_number = isinstance(number, int | float) and not isinstance(number, bool)
-            if is_number and name not in settings and not _NO_METRICS.search(name.lower()):
+            is_named = _NO_METRICS.search(name.lower()) or _MEAN.fullmatch(name.lower()) or name in settings
+            if is_number and not is_named:
                 found[name] = float(number)
     return found

@@ -74,6 +74,10 @@ def _compare(run: RunDirectory, rows: Sequence[Row]) -> Iterator[Finding]:
         what = f"the table has {len(rows) - 1} rows and the run has no {layout.ROLLOUTS}"
         yield finding("LOG_MISSING", what, file=layout.ROLLOUTS)
         return
+    if not lines and len(rows) > 1:
+        what = f"the table has {len(rows) - 1} rows, the rollout log has no line that can be used"
+        yield finding("TABLE_ROW_SURPLUS", what, file=_PATH, line=rows[1][0])
+        return
     yield from _check_keys(header, lines)
     yield from _walk(header, rows[1:], lines, whole=run.old is not None and not run.old.lines_left_out)
 

@@ -378,7 +378,6 @@ OLD_FLAWS: tuple[OldFlaw, ...] = (
         episodes(_break(3), layout.AFTER),
         layout.AFTER,
         "/episodes",
-        also=("HEADLINE_DIFFERS",),
     ),
     OldFlaw("EVALUATION_UNFINISHED", "parse_failed", episodes(_give_up, layout.BEFORE), layout.BEFORE, "/episodes"),
     OldFlaw(
