@@ -28,9 +28,7 @@ _MEAN = re.compile(r"(mean|average|avg)(_(final_)?score)?|final_score")
 """Other names of the one mean that every evaluation states."""
 _METRICS = re.compile(r"(eval_)?(metrics|results|scores|aggregates?)")
 """Objects that hold results by name."""
-_NO_MEAN = re.compile(r"(mean|average|avg)(_(final_)?score)?|final_score")
-"""Other names of the one mean that every evaluation states."""
-_METRICS = re.compile(
+_NO_METRICS = re.compile(
     r"(^|_)(n|num|count|counts|episodes|planned|valid|total|min|max|std|stdev|stddev|var|variance|time|seconds|step)(_|$)"
 )
 _COUNTS = re.compile(r"(^|_)(n|num|count|episodes|planned|valid|total)(_|$)")

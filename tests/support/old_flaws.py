@@ -490,7 +490,7 @@ OLD_FLAWS: tuple[OldFlaw, ...] = (
         "part",
         rows(at(1, **{"rewards/a/mean": float("nan"), "rewards/b/mean": 0.7})),
         layout.TRAINER_LOG,
-        "/rewards/a/mean",
+        "/rewards~1a~1mean",
         2,
     ),
     OldFlaw("STEPS_OVERLAP", "back", rows(at(2, step=1)), layout.TRAINER_LOG, "/step", 3),
