@@ -7,6 +7,7 @@ from pathlib import PurePosixPath
 
 from molforge_eval import layout
 from molforge_eval.catalogue import finding, seen
+from molforge_eval.checks.presence import check_pointers
 from molforge_eval.findings import Finding
 from molforge_eval.records.old import (
     OldEpisode,
@@ -32,6 +33,7 @@ def check(run: RunDirectory) -> Iterator[Finding]:
     yield from _check_evaluations(run, old)
     yield from _check_fields(old)
     yield from _check_strays(run, old)
+    yield from check_pointers(run)
 
 
 def _check_files(run: RunDirectory, old: OldRun) -> Iterator[Finding]:

@@ -37,7 +37,7 @@ def check(run: RunDirectory) -> Iterator[Finding]:
             yield finding("ARTIFACT_MISSING", f"the run has no {path}", file=path)
     yield from _check_logs(run)
     yield from _check_evaluations(run)
-    yield from _check_pointers(run)
+    yield from check_pointers(run)
     for path in run.files.sizes:
         if layout.is_record(path) or path == layout.CHECKSUMS or path in layout.PACKET_FILES:
             continue
@@ -65,8 +65,11 @@ def _check_evaluations(run: RunDirectory) -> Iterator[Finding]:
             yield finding("EVALUATION_MISSING", what, file=path)
 
 
-def _check_pointers(run: RunDirectory) -> Iterator[Finding]:
-    """A checkout without its large files has pointers in their place; the weights are looked at apart."""
+def check_pointers(run: RunDirectory) -> Iterator[Finding]:
+    """Find Git LFS pointers in place of records, as a checkout without large files has them.
+
+    The weights are looked at apart.
+    """
     for path, size in run.files.sizes.items():
         if size > _LARGEST_POINTER or not layout.is_record(path) or path == layout.ADAPTER_WEIGHTS:
             continue
