@@ -15,6 +15,7 @@ from molforge_eval.catalogue import seen
 from molforge_eval.ladder import ladder
 from molforge_eval.report.assembly import Checked, assemble_evidence
 from molforge_eval.report.evidence import Evidence
+from molforge_eval.report.old_assembly import assemble_old_evidence
 from molforge_eval.run_directory import RunDirectory
 from molforge_eval.validation_result import ValidationResult
 from molforge_eval.verdict import decide
@@ -46,7 +47,9 @@ def recount(packet: Evidence, run: RunDirectory) -> Iterator[Difference]:
         run: The run. Without its logs only what the evaluations give is compared.
     """
     again = _assemble(run)
-    has_logs = all(path in run.files for path in layout.LOGS)
+    # An older run may have no log because nothing was logged; of a packet it cannot be told.
+    may_have_none = run.format_version == 0 and not run.is_packet
+    has_logs = may_have_none or all(path in run.files for path in layout.LOGS)
     left, right = _comparable(packet), _comparable(again)
     yield from _compare_numbers(left["numbers"], right["numbers"], _is_asked(has_logs=has_logs))
     for key in _OF_RECORDS:
@@ -64,7 +67,8 @@ def _assemble(run: RunDirectory) -> Evidence:
     )  # fmt: skip
     rungs = ladder()
     verdict = None if run.plan is None else decide(run.before, run.after, run.plan, (), ladder=rungs)
-    return assemble_evidence(
+    assemble = assemble_old_evidence if run.format_version == 0 else assemble_evidence
+    return assemble(
         Checked(run=run, files=(), root_sha256=None, result=nothing, replayed=False, verdict=verdict, ladder=rungs)
     )
 

@@ -10,6 +10,7 @@ from typing import Any
 import orjson
 import pikepdf
 import pytest
+from old_layout import make_bare_old_run
 from packet_builder import attachments_of, packet_of, write_packet
 
 from molforge_env.errors import UnreadableError
@@ -76,6 +77,18 @@ def test_a_packet_as_it_is_built_is_verified_from_its_attachments_alone(
     assert again.evidence.identity.root_sha256 == result.root_sha256
     assert again.evidence.verdict == made.evidence.verdict
     assert list(private_folder.iterdir()) == []
+
+
+def test_the_packet_of_an_older_run_is_read_as_that_run(run_copy: Path, tmp_path: Path, first_page_only: Path) -> None:
+    old = make_bare_old_run(run_copy, tmp_path / "old")
+    before = validate(old)
+    made = build_packet(old, options=PacketOptions(html=False, pack=False, templates=first_page_only))
+    assert made.pdf is not None
+    inside, carried = validate(old), validate(made.pdf)
+
+    assert {item.code for item in inside.findings} == {item.code for item in before.findings}
+    assert [item for item in carried.findings if item.severity == "error"] == []
+    assert (inside.level, carried.level, carried.run_format) == (before.level, before.level, 0)
 
 
 def test_a_page_that_speaks_of_another_run_than_is_attached_is_found(
