@@ -12,8 +12,9 @@ from molforge_eval.ladder import Ladder
 from molforge_eval.records.identity import ArtifactChecksum
 from molforge_eval.report.claims import weigh_claims
 from molforge_eval.report.conduct import conduct_curves, put_conduct, put_training_counts
-from molforge_eval.report.evidence import Evidence, LevelStatement, MissingPart, VerdictStatement
+from molforge_eval.report.evidence import Evidence, LevelStatement, MetricRow, MissingPart, VerdictStatement
 from molforge_eval.report.learning import put_curves
+from molforge_eval.report.metrics import put_metrics, sides_of
 from molforge_eval.report.number_book import NumberBook
 from molforge_eval.report.numerals import whole
 from molforge_eval.report.provenance import (
@@ -69,6 +70,7 @@ def assemble_evidence(checked: Checked, *, title: str = DEFAULT_TITLE) -> Eviden
     sides = None if run.plan is None else Sides(run.before, run.after, run.plan)
     tasks = () if sides is None or verdict is None else put_scores(book, sides, verdict, checked.ladder)
     seeds = () if sides is None or verdict is None else put_seeds(book, sides, verdict)
+    metrics = () if sides is None or verdict is None else _put_metrics(book, sides, verdict)
     curves = (*put_curves(book, run.trainer_log, run.rollouts), *conduct_curves(run.rollouts))
     put_training_counts(book, run.rollouts)
     phases = put_conduct(book, run.before, run.after, run.rollouts)
@@ -99,6 +101,7 @@ def assemble_evidence(checked: Checked, *, title: str = DEFAULT_TITLE) -> Eviden
             gaps=_gaps(book),
         ),
         tasks=tasks,
+        metrics=metrics,
         seeds=seeds,
         curves=curves,
         phases=phases,
@@ -111,6 +114,13 @@ def assemble_evidence(checked: Checked, *, title: str = DEFAULT_TITLE) -> Eviden
         commands=list_commands(run, is_regenerated=level.level == "E4"),
         numbers=book.numbers,
     )
+
+
+def _put_metrics(book: NumberBook, sides: Sides, verdict: Verdict) -> tuple[MetricRow, ...]:
+    """List every metric; without a claimed difference none is claimed of a diagnostic either."""
+    refused = quote(verdict.differing[0].text(), LONGEST_KEY) if verdict.differing else None
+    barred = "no difference is claimed" if verdict.sampled.difference is None else None
+    return put_metrics(book, sides_of(sides), refused=refused, barred=barred)
 
 
 def _state_verdict(checked: Checked) -> VerdictStatement:

@@ -33,6 +33,7 @@ ClaimKey = Literal[
 Trend = Literal["rose", "fell", "flat", "unknown"]
 MissingPart = Literal["before", "after", "plan"]
 Floor = Literal["under", "at", "above"]
+Direction = Literal["up", "down", "equal", "unknown"]
 
 
 class Identity(FrozenModel):
@@ -114,6 +115,15 @@ class TaskRow(FrozenModel):
     label: str
     greedy_endings: tuple[EndedBy | None, EndedBy | None]
     """How the greedy episode ended before and after."""
+
+
+class MetricRow(FrozenModel):
+    """One metric that the evaluations list; its numbers are `metric.<key>.*`."""
+
+    key: str
+    label: str
+    is_primary: bool
+    direction: Direction
 
 
 class SeedRow(FrozenModel):
@@ -212,6 +222,8 @@ class Evidence(FrozenModel):
     sentinel: Sentinel
     claims: tuple[Claim, ...]
     tasks: tuple[TaskRow, ...]
+    metrics: tuple[MetricRow, ...]
+    """Every metric that the evaluations list, the headline first."""
     seeds: tuple[SeedRow, ...]
     curves: tuple[CurveNote, ...]
     phases: tuple[PhaseRow, ...]

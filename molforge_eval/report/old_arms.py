@@ -13,12 +13,12 @@ from typing import Any, NamedTuple
 
 from molforge_eval import layout
 from molforge_eval.records.old import OldEpisode, OldEvaluation
+from molforge_eval.report.metrics import DIAGNOSTICS, PRIMARY
 from molforge_eval.report.old_evidence import ArmName, ArmState
 from molforge_eval.run_directory import RunDirectory
 from molforge_eval.statistics import distinct_count
 
-PRIMARY = "final_score"
-PUBLIC_METRICS = (PRIMARY, "submission_score", "progress_score")
+PUBLIC_METRICS = (PRIMARY, *DIAGNOSTICS)
 _NO_METRICS = ("time", "seconds", "temperature", "top_p", "learning_rate")
 """Parts of the names of numbers that are clocks or settings."""
 

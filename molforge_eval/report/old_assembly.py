@@ -16,13 +16,14 @@ from molforge_eval.report.assembly import (
 )
 from molforge_eval.report.evidence import CurveNote, Evidence, LevelStatement, Sentinel
 from molforge_eval.report.learning import TRAINER_COLUMNS, first_and_last, put_curves, trend_of
+from molforge_eval.report.metrics import put_metrics
 from molforge_eval.report.number_book import NumberBook
 from molforge_eval.report.numerals import decimal, scientific, whole
 from molforge_eval.report.old_arms import Arm, arms_of, refusal
 from molforge_eval.report.old_conduct import put_calls, put_log
 from molforge_eval.report.old_evidence import LACKS, LoggedColumn, OldStatement
 from molforge_eval.report.old_provenance import identify_old, list_old_commands, list_old_settings
-from molforge_eval.report.old_scores import MOST_TASKS, is_official, put_metrics, put_unpaired
+from molforge_eval.report.old_scores import MOST_TASKS, is_official, metrics_of, put_unpaired
 from molforge_eval.report.old_statement import absence_of, bar_of, judge_old, list_missing, state_arm, weigh_old_claims
 from molforge_eval.report.old_traces import MOST_SCENARIOS, read_traces
 from molforge_eval.report.provenance import list_artifacts
@@ -45,7 +46,7 @@ def assemble_old_evidence(checked: Checked, *, title: str = DEFAULT_TITLE) -> Ev
     barred = bar_of(findings)
     book = NumberBook({entry.path: entry.sha256 for entry in checked.files})
     tasks = put_unpaired(book, arms, checked.ladder, barred=barred)
-    metrics = put_metrics(book, arms, barred=barred)
+    metrics = put_metrics(book, metrics_of(arms), refused=refusal(*arms), barred=barred)
     source = layout.TRAINER_LOG if run.old is None or run.old.trainer_source is None else run.old.trainer_source
     curves = (*put_curves(book, run.trainer_log, run.rollouts, trainer_file=source), *put_log(book, run.rollouts))
     phases = put_calls(book, arms, run.rollouts)
@@ -64,6 +65,7 @@ def assemble_old_evidence(checked: Checked, *, title: str = DEFAULT_TITLE) -> Ev
         sentinel=sentinel,
         claims=weigh_old_claims(statement.outcome, level, sentinel, has_rows=bool(len(run.trainer_log))),
         tasks=(),
+        metrics=metrics,
         seeds=(),
         curves=curves,
         phases=phases,
@@ -79,7 +81,6 @@ def assemble_old_evidence(checked: Checked, *, title: str = DEFAULT_TITLE) -> Ev
             absences=tuple(words for arm in arms for words in absence_of(arm)),
             tasks=tasks,
             omitted_tasks=max(0, len(listed) - MOST_TASKS),
-            metrics=metrics,
             traces=read_traces(book, arms),
             omitted_scenarios=max(0, len(listed) - MOST_SCENARIOS),
             columns=columns,

@@ -13,7 +13,6 @@ from molforge_eval.report.number_book import NumberId
 
 ArmName = Literal["before", "after"]
 ArmState = Literal["listed", "failed", "skipped", "hollow", "absent", "unusable"]
-Direction = Literal["up", "down", "equal", "unknown"]
 Lack = Literal[
     "plan",
     "seeds",
@@ -64,15 +63,6 @@ class ListedTask(FrozenModel):
     is_official: bool
 
 
-class MetricRow(FrozenModel):
-    """One metric that the evaluations list; its numbers are `metric.<key>.*`."""
-
-    key: str
-    label: str
-    is_primary: bool
-    direction: Direction
-
-
 class TraceStep(FrozenModel):
     """One entry of a trace."""
 
@@ -118,7 +108,6 @@ class OldStatement(FrozenModel):
     """What became of an evaluation that gives no score."""
     tasks: tuple[ListedTask, ...]
     omitted_tasks: Count
-    metrics: tuple[MetricRow, ...]
     traces: tuple[tuple[Trace, ...], ...]
     """Episodes of one scenario side by side."""
     omitted_scenarios: Count

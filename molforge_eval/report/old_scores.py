@@ -7,20 +7,17 @@ from collections.abc import Sequence
 
 from molforge_env.suites import SCENARIO_IDS
 from molforge_eval.ladder import Ladder
+from molforge_eval.report.metrics import SideMeans
 from molforge_eval.report.number_book import NumberBook
 from molforge_eval.report.numerals import decimal, whole
-from molforge_eval.report.old_arms import PRIMARY, Arm, absence, refusal
-from molforge_eval.report.old_evidence import Direction, ListedTask, MetricRow
-from molforge_eval.report.quoting import quote
-from molforge_eval.report.scores import LONGEST_LABEL, MEAN, RUNGS, put_rung, task_label
+from molforge_eval.report.old_arms import Arm, absence, refusal
+from molforge_eval.report.old_evidence import ListedTask
+from molforge_eval.report.scores import MEAN, RUNGS, put_rung, task_label
 
-DIAGNOSTICS = ("submission_score", "progress_score")
-MOST_METRICS = 40
 MOST_TASKS = 40
 _SAFE_KEY = re.compile(r"[A-Za-z0-9_:-]{1,80}")
 _NOT_COUNTED = "no episode of it was counted"
 _NO_MEAN = "no mean over every listed scenario"
-_NOT_LISTED = "the evaluation does not list it"
 
 
 def put_unpaired(
@@ -66,32 +63,13 @@ def put_unpaired(
     return tuple(rows)
 
 
-def put_metrics(book: NumberBook, arms: tuple[Arm, Arm], *, barred: str | None) -> tuple[MetricRow, ...]:
-    """Put the mean of every listed metric down, and how many rose and fell; `final_score` stands first.
-
-    A finding bars the difference as a claim; which way a metric went, as the files list it, is told all the same.
-    """
-    before, after = arms
-    found = dict.fromkeys(key for arm in arms for episode in arm.counted() for key in episode.metrics)
-    order = [key for key in (PRIMARY, *DIAGNOSTICS) if key in found]
-    order += sorted(key for key in found if key not in order)
-    refused = refusal(before, after)
-    rows = []
-    for number, metric in enumerate(order[:MOST_METRICS]):
-        key = metric if _SAFE_KEY.fullmatch(metric) else f"metric-{number}"
-        means = (before.mean(metric), after.mean(metric))
-        for arm, mean in zip(arms, means, strict=True):
-            source = (arm.file, f"/episodes/*/{quote(metric, LONGEST_LABEL)}")
-            book.put(f"metric.{key}.{arm.name}", mean, decimal(mean), source, reason=_NOT_LISTED)
-        change = None if refused else _difference(*means)
-        sources = tuple((arm.file, f"/episodes/*/{quote(metric, LONGEST_LABEL)}") for arm in arms)
-        claimed = None if barred else change
-        text = decimal(claimed, signed=True)
-        book.put(f"metric.{key}.difference", claimed, text, *sources, reason=refused or barred or _NOT_LISTED)
-        label = quote(metric, LONGEST_LABEL)
-        rows.append(MetricRow(key=key, label=label, is_primary=metric == PRIMARY, direction=_direction(change)))
-    _count_directions(book, rows, arms, len(order))
-    return tuple(rows)
+def metrics_of(arms: tuple[Arm, Arm]) -> tuple[SideMeans, SideMeans]:
+    """Average every listed metric of both evaluations, each scenario weighing the same."""
+    before, after = (
+        SideMeans(arm.name, arm.file, {key: arm.mean(key) for episode in arm.counted() for key in episode.metrics})
+        for arm in arms
+    )
+    return before, after
 
 
 def is_official(arms: Sequence[Arm]) -> bool:
@@ -141,23 +119,3 @@ def _put_difference(
     sources = tuple((arm.file, "/episodes/*/final_score") for arm in arms)
     why = reason or "one side has no mean"
     book.put(f"unpaired.{key}.difference", value, decimal(value, signed=True), *sources, reason=why)
-
-
-def _difference(before: float | None, after: float | None) -> float | None:
-    return None if before is None or after is None else after - before
-
-
-def _direction(change: float | None) -> Direction:
-    if change is None:
-        return "unknown"
-    if change == 0:
-        return "equal"
-    return "up" if change > 0 else "down"
-
-
-def _count_directions(book: NumberBook, rows: Sequence[MetricRow], arms: tuple[Arm, Arm], listed: int) -> None:
-    sources = tuple((arm.file, "/episodes/*") for arm in arms)
-    for direction in ("up", "down", "equal", "unknown"):
-        count = len([row for row in rows if row.direction == direction])
-        book.put(f"metrics.{direction}", count, whole(count), *sources)
-    book.put("metrics.listed", listed, whole(listed), *sources)

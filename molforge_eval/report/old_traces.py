@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from molforge_eval.report.metrics import PRIMARY
 from molforge_eval.report.number_book import NumberBook
 from molforge_eval.report.numerals import ABSENT, decimal, whole
-from molforge_eval.report.old_arms import PRIMARY, Arm, ListedEpisode, ListedStep
+from molforge_eval.report.old_arms import Arm, ListedEpisode, ListedStep
 from molforge_eval.report.old_evidence import Trace, TraceStep
 from molforge_eval.report.quoting import quote
 from molforge_eval.report.scores import LONGEST_LABEL, task_label

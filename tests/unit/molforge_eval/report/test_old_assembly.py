@@ -94,7 +94,7 @@ def test_five_copies_are_one_distinct_score(old_evidence_of) -> None:
 
 def test_every_listed_metric_is_there_and_one_up_five_down_is_counted(old_evidence_of) -> None:
     evidence = old_evidence_of("six metrics")
-    rows = {row.key: row for row in evidence.old.metrics}
+    rows = {row.key: row for row in evidence.metrics}
 
     assert list(rows)[:3] == ["final_score", "submission_score", "progress_score"]
     assert set(rows) == {"final_score", "submission_score", "progress_score", "validity", "novelty", "synthesis"}
