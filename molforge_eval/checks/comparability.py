@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import PurePosixPath
 
 from molforge_eval import layout
 from molforge_eval.catalogue import finding, seen, short
@@ -68,6 +69,11 @@ def _check_policies(run: RunDirectory) -> Iterator[Finding]:
         if base is not None and evaluation.policy.base_model_sha256 != base:
             what = "the base model that was evaluated is not the one that was trained"
             yield finding("POLICY_BASE_DIFFERS", what, file=path, pointer="/policy/base_model_sha256")
+        stated, played_on = run.manifest.configuration.base_model, evaluation.policy.base_model
+        # A record shows a path without the folders of a person's home, which one of them may have and the other not.
+        if played_on is not None and PurePosixPath(played_on).name != PurePosixPath(stated).name:
+            what = f"the evaluation names base model {seen(played_on)}, the run {seen(stated)}"
+            yield finding("POLICY_BASE_DIFFERS", what, file=path, pointer="/policy/base_model")
 
 
 def _check_cells(before: Evaluation, after: Evaluation) -> Iterator[Finding]:

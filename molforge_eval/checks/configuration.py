@@ -53,9 +53,23 @@ def _check_settings(run: RunDirectory, manifest: RunManifest) -> Iterator[Findin
     for key, path in (("run_before_eval", layout.BEFORE), ("run_after_eval", layout.AFTER)):
         if not getattr(settings, key) and path in run.files:
             yield _unlike(key, value=False, what=f"{path} is there")
+    yield from _check_origin(run, manifest)
     modes = run.rollouts["reward_mode"].unique().to_list()
     for mode in sorted(mode for mode in modes if mode != settings.reward_mode):
         yield _unlike("reward_mode", settings.reward_mode, f"rollout lines have {seen(mode)}")
+
+
+def _check_origin(run: RunDirectory, manifest: RunManifest) -> Iterator[Finding]:
+    """What went in, and on what it was trained."""
+    settings, given = manifest.configuration, manifest.input_adapter
+    named = settings.sft_adapter_path
+    if (named is None) != (given is None):
+        yield _unlike("sft_adapter_path", named, f"input_adapter is {'absent' if given is None else seen(given.path)}")
+    rows = run.trainer_log
+    if settings.beta == 0.0 and "kl" in rows.columns and rows["kl"].null_count() < len(rows):
+        yield _unlike("beta", settings.beta, "the trainer log has the key kl, which is logged only where beta is not 0")
+    if settings.device.startswith("cuda") and manifest.hardware.accelerator is None:
+        yield _unlike("device", settings.device, "hardware names no accelerator")
 
 
 def _check_plan(settings: Configuration, plan: EvaluationPlan) -> Iterator[Finding]:

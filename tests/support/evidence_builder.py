@@ -374,7 +374,7 @@ def _manifest(
         seeds={"training": 1},
         git_commit=None,
         git_commit_reason="no repository",
-        packages={"trl": "1.16.0"},
+        packages={"trl": "1.16.0", "rdkit": backend_fingerprint().rdkit_version},
         hardware=Hardware(platform="Linux", machine="x86_64", cpu_count=2, memory_bytes=None, accelerator=None),
         backend=backend_fingerprint(),
         plan_sha256=plan_digest(plan),
