@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import PurePosixPath
 from typing import Any
 
+import orjson
 import polars as pl
 
+from molforge_env import __version__
 from molforge_eval import layout
 from molforge_eval.canonical import digest, plain
 from molforge_eval.catalogue import finding, seen, short
@@ -29,6 +32,7 @@ from molforge_eval.report.series import (
 )
 from molforge_eval.run_directory import RunDirectory
 from molforge_eval.shape import shape_of
+from molforge_eval.shipped import template_folder
 
 Rows = list[tuple[Any, ...]]
 
@@ -145,6 +149,13 @@ def _check_words(index: int, record: PlotRecord, run: RunDirectory) -> Iterator[
             yield finding("PLOT_DATA_DIFFERS", what, file=layout.PLOT_DATA, pointer=f"/plots/{index}/{key}")
     if known is None and record.path != "plots/eval_before_after.png":
         return
+    if run.manifest is not None and run.manifest.product_version == __version__:
+        # Another version may word the same axis in another way.
+        words = orjson.loads((template_folder() / "plot_words.json").read_bytes())[PurePosixPath(record.path).stem]
+        for key in ("title", "x_label", "y_label"):
+            if getattr(record, key) != words[key]:
+                what = f"the {key} of {record.path} is {seen(getattr(record, key))}, its points are {seen(words[key])}"
+                yield finding("PLOT_CAPTION_DIFFERS", what, file=layout.PLOT_DATA, pointer=f"/plots/{index}/{key}")
     given = _numbers_of(record, run)
     for key in ("title", "caption", "x_label", "y_label"):
         numbers = [re.sub(rf"[,{_BLANKS}]", "", text) for text in _NUMBER.findall(getattr(record, key))]
