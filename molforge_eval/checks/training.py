@@ -132,8 +132,7 @@ def _check_summary_row(
     log: pl.DataFrame, rows: pl.DataFrame, manifest: RunManifest, *, is_whole: bool
 ) -> Iterator[Finding]:
     """The summary row stands at the end and repeats the mean loss."""
-    is_over = manifest.status == "complete" and manifest.steps_completed >= manifest.configuration.max_steps
-    if is_over and is_whole and "summary" not in log["type"].to_list():
+    if manifest.status == "complete" and is_whole and "summary" not in log["type"].to_list():
         what = "the run is complete and its log has no summary row, which the host writes last"
         yield finding("LOG_UNFINISHED", what, file=_PATH, line=int(rows["line"].to_list()[-1]))
     for row in log.filter(pl.col("type") == "summary").iter_rows(named=True):
