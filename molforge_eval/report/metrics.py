@@ -22,6 +22,8 @@ from molforge_eval.statistics import mean_of
 PRIMARY = "final_score"
 DIAGNOSTICS = ("submission_score", "progress_score")
 MOST_METRICS = 40
+PLACES = 3
+"""A small change has to show beside the word for it."""
 _SAFE_KEY = re.compile(r"[A-Za-z0-9_:-]{1,80}")
 _NOT_LISTED = "the evaluation does not list it"
 
@@ -59,10 +61,10 @@ def put_metrics(
         sources = tuple((side.file, f"/episodes/*/{label}") for side in sides)
         before, after = (side.means.get(metric) for side in sides)
         for side, mean, source in zip(sides, (before, after), sources, strict=True):
-            book.put(f"metric.{key}.{side.name}", mean, decimal(mean), source, reason=_NOT_LISTED)
+            book.put(f"metric.{key}.{side.name}", mean, decimal(mean, PLACES), source, reason=_NOT_LISTED)
         change = None if refused or before is None or after is None else after - before
         claimed = None if barred else change
-        text = decimal(claimed, signed=True)
+        text = decimal(claimed, PLACES, signed=True)
         reason = refused or barred or _NOT_LISTED
         book.put(f"metric.{key}.difference", claimed, text, *sources, reason=reason)
         rows.append(MetricRow(key=key, label=label, is_primary=metric == PRIMARY, direction=_direction(change)))
