@@ -48,6 +48,8 @@ class Expected(FrozenModel):
     """Every code that is found, the folder's own among them; absent: the folder's own alone."""
     findings: tuple[ExpectedFinding, ...] = ()
     level: Literal["none", "E0", "E1", "E2", "E3", "E4"] | None = None
+    counts: dict[str, int] = Field(default_factory=dict)
+    """How much was looked at, by the names of the result; compared when stated."""
     exit: int | None = None
     """Exit code of the command."""
     refused: str | None = None

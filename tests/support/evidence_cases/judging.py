@@ -79,6 +79,9 @@ def _result_faults(named: NamedCase, judged: Judged, result: ValidationResult) -
         yield f"found {sorted(found)}, wanted {sorted(named.codes)}: {[item.text() for item in result.findings][:6]}"
     if expect.level is not None and (result.level or "none") != expect.level:
         yield f"level {result.level}, wanted {expect.level}"
+    for name, count in expect.counts.items():
+        if result.counts.get(name) != count:
+            yield f"{result.counts.get(name)} {name}, wanted {count}"
     for wanted in expect.findings:
         code = wanted.code or named.folder
         items = [item for item in result.findings if item.code == code]

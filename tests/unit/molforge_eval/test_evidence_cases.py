@@ -45,6 +45,16 @@ def test_every_flawed_case_names_a_finding_of_its_own_code() -> None:
     assert [named.title for named in flawed if named.folder not in named.codes] == []
 
 
+def test_no_sound_run_yields_an_error() -> None:
+    errors = [named.title for named in CASES if named.folder == SOUND and _severities(named) & {"error"}]
+
+    assert errors == []
+
+
+def _severities(named: NamedCase) -> set[str]:
+    return {codes()[code].severity for code in named.codes}
+
+
 def test_no_two_cases_say_the_same_sentence() -> None:
     sentences = [named.case.did for named in CASES]
 
