@@ -34,6 +34,8 @@ check: $(STAMP)  ## Lint, format, types, direction, spelling: cheapest first.
 bench: $(STAMP)  ## Measure the speeds that the README states.
 	$(BIN)/python -m benchmarks.laboratory
 	$(BIN)/python -m benchmarks.step_share
+	$(BIN)/python -m benchmarks.validation 1000000
+	$(BIN)/python -m benchmarks.validation --replay
 
 soak: $(STAMP)  ## Look for drift and leaks over a long run.
 	$(BIN)/python -m benchmarks.soak
