@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from evidence_builder import read_lines
+from evidence_builder import read_lines, write
 
 from molforge_eval import layout
 from molforge_eval.checks.tables import check
 from molforge_eval.findings import Finding
+from molforge_eval.limits import Limits
 from molforge_eval.run_directory import load
 
 Edit = Callable[[list[bytes]], list[bytes]]
@@ -136,3 +138,22 @@ def test_a_flag_or_number_that_is_neither_is_named(run_copy: Path) -> None:
     found = compare(run_copy, lambda rows: [rows[0], rows[1].replace(b",false,", b",perhaps,", 1), *rows[2:]])
 
     assert [(item.code, item.where.pointer) for item in found] == [("TABLE_ROW_DIFFERS", "done")]
+
+
+def test_a_table_beyond_the_limit_on_files_is_compared_too(run_copy: Path) -> None:
+    run = replace(load(run_copy), limits=Limits(file_bytes=100))
+
+    assert list(check(run)) == []
+
+
+def test_a_difference_in_a_table_beyond_the_limit_is_named_with_what_was_not_compared(run_copy: Path) -> None:
+    path = run_copy / layout.METRICS_TABLE
+    head, first, *rows = path.read_bytes().split(b"\n")
+    write(run_copy, layout.METRICS_TABLE, b"\n".join([head, first.replace(b"level_", b"lever_"), *rows]))
+    found = list(check(replace(load(run_copy), limits=Limits(file_bytes=100))))
+
+    assert [(item.code, item.where.line, item.where.pointer) for item in found] == [
+        ("TABLE_ROW_DIFFERS", 2, "scenario_id"),
+        ("FILE_TOO_LARGE", None, None),
+    ]
+    assert found[-1].what.endswith("the rows from 1 on were not all compared")
