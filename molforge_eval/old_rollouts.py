@@ -10,10 +10,9 @@ import polars as pl
 
 from molforge_eval import layout
 from molforge_eval.catalogue import finding
-from molforge_eval.json_lines import read_lines
 from molforge_eval.ledger import Ledger
 from molforge_eval.limits import Limits
-from molforge_eval.log_tables import fits
+from molforge_eval.log_tables import fits, gated_lines
 from molforge_eval.old_trainer_log import moment_text
 from molforge_eval.records.fields import Tool
 from molforge_eval.records.old import KeyUse, OldRolloutLine
@@ -22,6 +21,13 @@ from molforge_eval.run_files import RunFiles
 
 _BATCH = 2_000
 _LONGEST_ERROR = 200
+_LOSING = frozenset(
+    {
+        *("FILE_UNREADABLE", "JSON_TOO_DEEP", "JSON_UNREADABLE", "LINE_CUT", "LINE_NOT_OBJECT", "LINE_TOO_LONG"),
+        *("TEXT_NUL", "TEXT_UNDECODABLE"),
+    }
+)
+"""Faults of a line that leave no object of it."""
 NO_CALL = "none"
 """Action of a line that is a completion without a call."""
 _TOOLS = frozenset(get_args(Tool))
@@ -50,23 +56,22 @@ class _Keys:
     """Counts which public keys the lines have."""
 
     def __init__(self) -> None:
-        self._lines: Counter[str] = Counter()
+        self._missing: Counter[str] = Counter()
         self._without: dict[str, int] = {}
         self._total = 0
 
     def add(self, number: int, line: Mapping[str, Any]) -> None:
         self._total += 1
-        for key in _PUBLIC:
-            if key in line:
-                self._lines[key] += 1
-            else:
-                self._without.setdefault(key, number)
+        for key in _PUBLIC - line.keys():
+            self._missing[key] += 1
+            self._without.setdefault(key, number)
 
     def uses(self) -> tuple[KeyUse, ...]:
         if not self._total:
             return ()
         return tuple(
-            KeyUse(key=key, lines=self._lines[key], first_without=self._without.get(key)) for key in sorted(_PUBLIC)
+            KeyUse(key=key, lines=self._total - self._missing[key], first_without=self._without.get(key))
+            for key in sorted(_PUBLIC)
         )
 
 
@@ -80,31 +85,32 @@ def read_old_rollouts(files: RunFiles, ledger: Ledger, limits: Limits) -> OldRol
     if path not in files:
         return OldRollouts(batches[0], 0, ())
     keys = _Keys()
-    try:
-        with files.open(path) as handle:
-            for line in read_lines(handle, limits):
-                for fault in line.faults:
-                    ledger.add(finding(fault.code, fault.what, file=path, line=line.number, pointer=fault.pointer))
-                if line.value is None:
-                    left_out += any(fault.code not in ("LINE_BLANK", "LINE_RETURNED") for fault in line.faults)
-                elif fits(line.value, "rollout_line_v0", path, line.number, ledger):
-                    keys.add(line.number, line.value)
-                    rows.append(_table_row(line.number, line.value))
-                    lost = _lost_calls(line.value)
-                    if lost is not None:
-                        place: dict[str, Any] = {"line": line.number, "pointer": "/raw_completion"}
-                        ledger.add(finding("CALL_UNREAD", lost, file=path, **place))
-                else:
-                    left_out += 1
-                if len(rows) == _BATCH:
-                    batches.append(pl.from_dicts(rows, schema=schema))
-                    rows.clear()
-    except OSError as error:
-        left_out += 1
-        ledger.add(finding("FILE_UNREADABLE", f"the file cannot be read: {error.strerror or error}", file=path))
+    own = Ledger(limits.findings_a_code)
+    for number, line in gated_lines(files, path, own, limits):
+        if not fits(line, "rollout_line_v0", path, number, own):
+            left_out += 1
+            continue
+        keys.add(number, line)
+        rows.append(_table_row(number, line))
+        lost = _lost_calls(line)
+        if lost is not None:
+            place: dict[str, Any] = {"line": number, "pointer": "/raw_completion"}
+            own.add(finding("CALL_UNREAD", lost, file=path, **place))
+        if len(rows) == _BATCH:
+            batches.append(pl.from_dicts(rows, schema=schema))
+            rows.clear()
     if rows:
         batches.append(pl.from_dicts(rows, schema=schema))
+    ledger.extend(own.findings())
+    ledger.count_omitted(own.omitted())
+    left_out += _count_lost(own)
     return OldRollouts(pl.concat(batches, rechunk=True), left_out, keys.uses())
+
+
+def _count_lost(ledger: Ledger) -> int:
+    """Count lines that gave no object; of a fault beyond the limit each is counted."""
+    lines = {item.where.line for item in ledger.findings() if item.code in _LOSING}
+    return len(lines) + sum(count for code, count in ledger.omitted().items() if code in _LOSING)
 
 
 def _lost_calls(line: Mapping[str, Any]) -> str | None:
@@ -117,10 +123,7 @@ def _lost_calls(line: Mapping[str, Any]) -> str | None:
 
 
 def _table_row(number: int, line: Mapping[str, Any]) -> dict[str, Any]:
-    row = {column: line.get(column) for column in _COPIED}
-    for column, is_kind in _COPIED.items():
-        if not is_kind(row[column]):
-            row[column] = None
+    row = dict.fromkeys(_COPIED) | {key: value for key, value in line.items() if key in _COPIED and _COPIED[key](value)}
     if not line.get("done"):
         # Before the end there is no score; 0.0 is how the script spells that.
         row |= {key: None for key in _SCORES if not row[key]}

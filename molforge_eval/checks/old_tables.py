@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Generic, TypeVar
 
 import orjson
 
@@ -29,97 +30,124 @@ _LOOK_AHEAD = 200
 _TRUE, _FALSE = ("True", "true", "1"), ("False", "false", "0")
 Line = tuple[int, Mapping[str, Any]]
 Row = tuple[int, Sequence[str]]
+Item = TypeVar("Item")
+
+
+class _Queue(Generic[Item]):
+    """The next items of a long sequence with the name of each; no more of them are held than are looked ahead at."""
+
+    def __init__(self, items: Iterator[Item], name_of: Callable[[Item], tuple[str, ...]]) -> None:
+        self._items = items
+        self._name_of = name_of
+        self._held: deque[tuple[tuple[str, ...], Item]] = deque()
+        self.taken = 0
+
+    def first(self) -> tuple[tuple[str, ...], Item] | None:
+        """Return name and item of the first, `None` at the end."""
+        return self._held[0] if self._fill(1) else None
+
+    def take(self) -> Item:
+        """Take the first, which must be there."""
+        self.taken += 1
+        return self._held.popleft()[1]
+
+    def distance(self, name: tuple[str, ...]) -> int | None:
+        """Say how far ahead an item of this name stands."""
+        self._fill(_LOOK_AHEAD)
+        return next((place for place, (own, _) in enumerate(self._held) if own == name), None)
+
+    def count_rest(self) -> int:
+        """Count what is left, and take it."""
+        count = len(self._held) + sum(1 for _ in self._items)
+        self._held.clear()
+        return count
+
+    def _fill(self, count: int) -> bool:
+        while len(self._held) < count:
+            item = next(self._items, None)
+            if item is None:
+                break
+            self._held.append((self._name_of(item), item))
+        return bool(self._held)
 
 
 def check(run: RunDirectory) -> Iterator[Finding]:
-    """Compare `openenv_tool_metrics.csv` with the rollout log."""
+    """Compare `openenv_tool_metrics.csv` with the rollout log; neither is held in memory as a whole."""
     if run.old is None or _PATH not in run.files:
         return
-    try:
-        data = run.files.read(_PATH, at_most=run.limits.file_bytes)
-    except OSError as error:
-        yield finding("FILE_UNREADABLE", f"the file cannot be read: {error.strerror or error}", file=_PATH)
-        return
-    if data is None:
+    if run.files.sizes[_PATH] > run.limits.file_bytes:
         what = f"the file has {run.files.sizes[_PATH]} bytes, the limit is {run.limits.file_bytes}"
         yield finding("FILE_TOO_LARGE", what, file=_PATH)
         return
+    line = 1
     try:
-        text = data.decode("utf-8-sig")
+        with run.files.open(_PATH) as handle, io.TextIOWrapper(handle, encoding="utf-8-sig", newline="") as text:
+            reader = csv.reader(text, strict=True)
+            for item in _compare(run, ((reader.line_num, row) for row in reader if row)):
+                line = reader.line_num
+                yield item
     except UnicodeDecodeError as error:
-        yield finding("TEXT_UNDECODABLE", f"byte {error.start + 1} is not UTF-8", file=_PATH)
-        return
-    rows: list[Row] = []
-    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
-    try:
-        rows.extend((reader.line_num, row) for row in reader if row)
+        yield finding("TEXT_UNDECODABLE", f"a byte of the table is not UTF-8: {error.reason}", file=_PATH)
     except csv.Error as error:
-        yield finding("TABLE_UNREADABLE", f"the table cannot be read: {error}", file=_PATH, line=reader.line_num or 1)
-        return
-    yield from _compare(run, rows)
+        yield finding("TABLE_UNREADABLE", f"the table cannot be read: {error}", file=_PATH, line=line)
+    except OSError as error:
+        yield finding("FILE_UNREADABLE", f"the file cannot be read: {error.strerror or error}", file=_PATH)
 
 
-def _compare(run: RunDirectory, rows: Sequence[Row]) -> Iterator[Finding]:
-    header = rows[0][1] if rows else []
+def _compare(run: RunDirectory, rows: Iterator[Row]) -> Iterator[Finding]:
+    header = next(rows, (1, []))[1]
     twice = [name for place, name in enumerate(header) if name in header[:place]]
     missing = [name for name in _PUBLIC if name not in header]
     if twice or missing:
         words = f"column {seen(twice[0])} stands twice" if twice else f"column {seen(missing[0])} is missing"
         yield finding("TABLE_HEADER_DIFFERS", words, file=_PATH, line=1)
         return
-    silent = Ledger(0)
-    shape = shape_of("rollout_line_v0")
-    lines = [entry for entry in gated_lines(run.files, layout.ROLLOUTS, silent, run.limits) if shape.fits(entry[1])]
     if layout.ROLLOUTS not in run.files:
-        what = f"the table has {len(rows) - 1} rows and the run has no {layout.ROLLOUTS}"
+        what = f"the table is there and the run has no {layout.ROLLOUTS}"
         yield finding("LOG_MISSING", what, file=layout.ROLLOUTS)
         return
-    if not lines and len(rows) > 1:
-        what = f"the table has {len(rows) - 1} rows, the rollout log has no line that can be used"
-        yield finding("TABLE_ROW_SURPLUS", what, file=_PATH, line=rows[1][0])
-        return
-    yield from _check_keys(header, lines)
-    yield from _walk(header, rows[1:], lines, whole=run.old is not None and not run.old.lines_left_out)
-
-
-def _check_keys(header: Sequence[str], lines: Sequence[Line]) -> Iterator[Finding]:
-    """Name keys of the log that the table has no column for; the role follows from the action."""
-    known = {*header, *OldRolloutLine.model_fields}
-    first: dict[str, int] = {}
-    for number, line in lines:
-        for key in line:
-            if key not in known:
-                first.setdefault(key, number)
-    for key, number in first.items():
+    unknown: dict[str, int] = {}
+    lines = _lines(run, frozenset({*header, *OldRolloutLine.model_fields}), unknown)
+    yield from _walk(header, rows, lines, whole=run.old is not None and not run.old.lines_left_out)
+    for key, number in unknown.items():
         what = f"line {number} of the rollout log has the key {seen(key)}, the table has no such column"
         yield finding("TABLE_COLUMN_MISSING", what, file=_PATH, line=1, pointer=key)
 
 
-def _walk(header: Sequence[str], rows: Sequence[Row], lines: Sequence[Line], *, whole: bool) -> Iterator[Finding]:
+def _lines(run: RunDirectory, known: frozenset[str], unknown: dict[str, int]) -> Iterator[Line]:
+    """Read the lines of the log again, and note the first of each key that the table has no column for."""
+    silent = Ledger(0)
+    shape = shape_of("rollout_line_v0")
+    for number, line in gated_lines(run.files, layout.ROLLOUTS, silent, run.limits):
+        if shape.fits(line):
+            for key in line.keys() - known:
+                unknown.setdefault(key, number)
+            yield number, line
+
+
+def _walk(header: Sequence[str], rows: Iterator[Row], lines: Iterator[Line], *, whole: bool) -> Iterator[Finding]:
     """Walk both side by side; where they part, skip to the nearest place where they meet again."""
-    names = [_name_of(dict(zip(header, cells, strict=False))) for _, cells in rows]
-    wanted = [_name_of(line) for _, line in lines]
-    left = right = 0
-    while left < len(rows) and right < len(lines):
-        if names[left] != wanted[right]:
-            skip_rows, skip_lines = _distance(wanted[right], names, left), _distance(names[left], wanted, right)
+    left = _Queue(rows, lambda row: _name_of(dict(zip(header, row[1], strict=False))))
+    right = _Queue(lines, lambda line: _name_of(line[1]))
+    last = 1
+    while (row := left.first()) is not None and (line := right.first()) is not None:
+        if row[0] != line[0]:
+            skip_rows, skip_lines = left.distance(line[0]), right.distance(row[0])
             if skip_rows is not None and (skip_lines is None or skip_rows <= skip_lines):
-                yield from (_surplus(rows[left + place][0]) for place in range(skip_rows) if whole)
-                left += skip_rows
+                yield from (_surplus(number) for number, _ in [left.take() for _ in range(skip_rows)] if whole)
                 continue
             if skip_lines is not None:
-                yield from (_missing(lines[right + place][0], rows[left][0]) for place in range(skip_lines))
-                right += skip_lines
+                yield from (_missing(number, row[1][0]) for number, _ in [right.take() for _ in range(skip_lines)])
                 continue
-        yield from _compare_cells(header, rows[left], lines[right])
-        left, right = left + 1, right + 1
-    if whole:
-        yield from (_surplus(number) for number, _ in rows[left:])
-    if right < len(lines):
-        what = (
-            f"the table ends with line {lines[right - 1][0] if right else 0} of the log, which has {len(lines)} lines"
-        )
-        yield finding("SNAPSHOT_OUTDATED", what, file=_PATH, line=rows[-1][0] if rows else 1)
+        last = row[1][0]
+        yield from _compare_cells(header, left.take(), right.take())
+    surplus = left.first()
+    if surplus is not None and whole:
+        what = f"the rollout log has no line for the {left.count_rest()} rows from here on"
+        yield finding("TABLE_ROW_SURPLUS", what, file=_PATH, line=surplus[1][0])
+    if right.first() is not None:
+        what = f"the table has rows for the first {right.taken} of {right.taken + right.count_rest()} lines of the log"
+        yield finding("SNAPSHOT_OUTDATED", what, file=_PATH, line=last)
 
 
 def _name_of(values: Mapping[str, Any]) -> tuple[str, ...]:
@@ -132,13 +160,6 @@ def _spelled(value: Any) -> str:
         number = _number(value)
         return value if number is None else repr(number)
     return repr(float(value)) if isinstance(value, int | float) else ""
-
-
-def _distance(name: tuple[str, ...], names: Sequence[tuple[str, ...]], start: int) -> int | None:
-    for place in range(start, min(start + _LOOK_AHEAD, len(names))):
-        if names[place] == name:
-            return place - start
-    return None
 
 
 def _surplus(number: int) -> Finding:
