@@ -31,11 +31,12 @@ check: $(STAMP)  ## Lint, format, types, direction, spelling: cheapest first.
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/mypy
 
-bench: $(STAMP)  ## Measure the speeds that the README states.
+bench: $(STAMP)  ## Measure the speeds that the README states, and attack the validator.
 	$(BIN)/python -m benchmarks.laboratory
 	$(BIN)/python -m benchmarks.step_share
 	$(BIN)/python -m benchmarks.validation 1000000
 	$(BIN)/python -m benchmarks.validation --replay
+	$(BIN)/python -m benchmarks.attack
 
 soak: $(STAMP)  ## Look for drift and leaks over a long run.
 	$(BIN)/python -m benchmarks.soak
