@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
+
+from evidence_builder import read_json
 
 from benchmarks.tampering.operator import Line, Operator, UnfitRunError, find, lines_edit
 from molforge_eval import layout
@@ -38,6 +41,13 @@ def _drop(place: int) -> Callable[[list[Line]], list[Line]]:
         return [row for row in rows if row is not dropped]
 
     return change
+
+
+def _drop_summary(root: Path) -> None:
+    if read_json(root, layout.MANIFEST)["status"] != "complete":
+        # A run that was cut short need not have the row.
+        raise UnfitRunError
+    _rows(lambda rows: rows[:-1])(root)
 
 
 def _repeat(rows: list[Line]) -> list[Line]:
@@ -96,7 +106,7 @@ OPERATORS: tuple[Operator, ...] = (
     Operator("trainer log: first row dropped", "a bad start is gone", _rows(_drop(0)), ("means",)),
     Operator("trainer log: middle row dropped", "a bad step is gone", _rows(_drop(1)), ("means",)),
     Operator("trainer log: last row dropped", "a bad end is gone", _rows(_drop(-1)), ("means",)),
-    Operator("trainer log: summary row dropped", "a broken run seems whole", _rows(lambda rows: rows[:-1]), ("means",)),
+    Operator("trainer log: summary row dropped", "a broken run seems whole", _drop_summary, ("means",)),
     Operator("trainer log: row repeated", "more steps are claimed", _rows(_repeat), ("means",)),
     Operator("trainer log: rows reordered", _CURVE, _rows(_reorder), ("means",)),
     Operator("trainer log: mean loss of the summary", "a lower loss", _rows(_last(train_loss=-0.5)), ("means",)),
