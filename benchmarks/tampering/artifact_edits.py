@@ -85,12 +85,15 @@ def _name_input(root: Path) -> None:
     edit_json(root, layout.BEFORE, rename)
 
 
-def _pack(root: Path) -> None:
+def pack(root: Path) -> None:
+    """Build the evidence of a run."""
     build_packet(root, options=PacketOptions(html=False, pdf=False, replay=False, pack=False))
 
 
 def _packet(name: str, gain: str, change: Callable[[Any], Any], *kept: Any) -> Operator:
-    return Operator(f"packet: {name}", gain, all_of(_pack, record_edit(change, layout.EVIDENCE)), ("packet", *kept))
+    return Operator(
+        f"packet: {name}", gain, all_of(pack, record_edit(change, layout.EVIDENCE)), ("packet", "means", *kept)
+    )
 
 
 def _number(number_id: str, value: float) -> Callable[[Any], None]:
@@ -180,9 +183,6 @@ OPERATORS: tuple[Operator, ...] = (
     _packet("headline", "a higher headline", _number("score.mean.after", 0.99)),
     _packet("difference", "a larger difference", _number("score.mean.difference", 0.9)),
     _packet("p-value", "a clearer verdict", _number("score.mean.p", 0.0001)),
-    _packet(
-        "evidence level", "more was checked, it is claimed", lambda e: e["level"].update(level="E3", replayed=True)
-    ),
     _packet("run name", "another run's packet", lambda e: e["identity"].update(run_name="another")),
     _packet("model", "a larger model is claimed", lambda e: e["identity"].update(model="vast-70b")),
     _seal("hash of a file", put("files", 0, "sha256", value="1" * 64)),

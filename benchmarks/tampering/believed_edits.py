@@ -14,10 +14,12 @@ from evidence_builder import edit_json, read_json, read_lines, spell_call, write
 from numpy.typing import NDArray
 from safetensors.numpy import load_file, save_file
 
+from benchmarks.tampering.artifact_edits import pack
 from benchmarks.tampering.operator import (
     Belief,
     Line,
     Operator,
+    all_of,
     episodes_of,
     find,
     line_edit,
@@ -67,6 +69,8 @@ def _exchange_evaluations(root: Path) -> None:
     before["episodes"], after["episodes"] = after["episodes"], before["episodes"]
     for path, value in zip(layout.EVALUATIONS, (before, after), strict=True):
         rename_policy(value)
+        for episode in value["episodes"]:
+            episode["wall_time_seconds"] = 0.0
         write(root, path, file_bytes(value))
 
 
@@ -81,7 +85,11 @@ def _script(path: str, policy: str) -> Callable[[Path], None]:
         openings = {episode["scenario_id"]: episode["turns"][0] for episode in value["episodes"]}
         frame = _frame_of(value["episodes"])
         episodes = []
-        for played in ScriptedPlayer(policy).play(tuple(planned_episodes(plan)), plan):
+        planned = tuple(planned_episodes(plan))
+        # Sampled episodes that are copies of one another would be seen.
+        even, odd = ([entry for entry in planned if entry.seed % 2 == rest] for rest in (0, 1))
+        played_by = (*ScriptedPlayer(policy).play(even, plan), *ScriptedPlayer("random_valid").play(odd, plan))
+        for played in sorted(played_by, key=lambda entry: planned.index(entry.planned)):
             record = plain(seal_episode(played, reward_mode=plan.reward_mode, policy_sha256="0" * 64))
             _speak(record, openings[record["scenario_id"]], frame)
             record["policy_sha256"] = recorded[record["episode_id"]]["policy_sha256"]
@@ -285,7 +293,9 @@ BELIEFS: tuple[Belief, ...] = (
     ),
     Belief(Operator("believed: a hint in every prompt", "the model is told the answer", _hint_everywhere), _GREEDY),
     Belief(
-        Operator("believed: other pixels under the same words", "the curve looks better", _repaint, ("pictures",)),
+        Operator(
+            "believed: other pixels under the same words", "the curve looks better", _repaint, ("pictures", "means")
+        ),
         _NOTHING,
     ),
     Belief(
@@ -295,5 +305,14 @@ BELIEFS: tuple[Belief, ...] = (
             record_edit(put("hardware", "cpu_count", value=96), layout.MANIFEST),
         ),
         _NOTHING,
+    ),
+    Belief(
+        Operator(
+            "believed: a level in the packet that nobody reached",
+            "more was checked, it is claimed",
+            all_of(pack, record_edit(lambda value: value["level"].update(level="E4", replayed=True), layout.EVIDENCE)),
+            ("packet", "means"),
+        ),
+        "building the packet again",
     ),
 )
