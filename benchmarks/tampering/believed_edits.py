@@ -14,12 +14,10 @@ from evidence_builder import edit_json, read_json, read_lines, spell_call, write
 from numpy.typing import NDArray
 from safetensors.numpy import load_file, save_file
 
-from benchmarks.tampering.artifact_edits import pack
 from benchmarks.tampering.operator import (
     Belief,
     Line,
     Operator,
-    all_of,
     episodes_of,
     find,
     line_edit,
@@ -305,14 +303,5 @@ BELIEFS: tuple[Belief, ...] = (
             record_edit(put("hardware", "cpu_count", value=96), layout.MANIFEST),
         ),
         _NOTHING,
-    ),
-    Belief(
-        Operator(
-            "believed: a level in the packet that nobody reached",
-            "more was checked, it is claimed",
-            all_of(pack, record_edit(lambda value: value["level"].update(level="E4", replayed=True), layout.EVIDENCE)),
-            ("packet", "means"),
-        ),
-        "building the packet again",
     ),
 )
