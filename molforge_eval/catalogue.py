@@ -33,12 +33,18 @@ class CodeEntry(FrozenModel):
     level: Level
     """The evidence level that an error of this code denies."""
     severity: Severity
+    old_severity: Severity | None = None
+    """That in a run of format version 0, where it is another: how its script fills its files is not known in full."""
     meaning: str
     reason: str
     """Why the rule exists."""
     example: str
     mend: str
     cases: tuple[str, ...] = ()
+
+    def severity_in(self, run_format: int | None) -> Severity:
+        """Return the severity in a run of a format version."""
+        return self.old_severity if run_format == 0 and self.old_severity is not None else self.severity
 
 
 @cache

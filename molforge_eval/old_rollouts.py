@@ -39,6 +39,7 @@ _KINDS: Mapping[Any, Callable[[Any], bool]] = {
     pl.String: lambda value: isinstance(value, str),
     pl.Boolean: lambda value: isinstance(value, bool),
 }
+_NAMES = ("scenario_id", "action_type")
 _OURS = frozenset({*MADE, "run_id", "timestamp", "tool", "vetoes"})
 _COPIED = {column: _KINDS[kind] for column, kind in ROLLOUT_SCHEMA.items() if column not in _OURS}
 
@@ -123,7 +124,9 @@ def _lost_calls(line: Mapping[str, Any]) -> str | None:
 
 
 def _table_row(number: int, line: Mapping[str, Any]) -> dict[str, Any]:
-    row = dict.fromkeys(_COPIED) | {key: value for key, value in line.items() if key in _COPIED and _COPIED[key](value)}
+    # An empty text says no more than null, where a call has no such field; what is counted by name keeps its name.
+    told = {key: value for key, value in line.items() if value != "" or key in _NAMES}
+    row = dict.fromkeys(_COPIED) | {key: value for key, value in told.items() if key in _COPIED and _COPIED[key](value)}
     if not line.get("done"):
         # Before the end there is no score; 0.0 is how the script spells that.
         row |= {key: None for key in _SCORES if not row[key]}

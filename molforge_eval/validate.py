@@ -150,7 +150,7 @@ def conclude(
         reason: Why it is not higher when nothing denies it.
         counts: How much was looked at.
     """
-    found = in_order(with_lines(ledger.findings(), run))
+    found = in_order(with_severities(with_lines(ledger.findings(), run), run))
     if run.format_version == 0:
         reached, reason = min(reached, "E2"), OLD_REASON
     level, denied = level_of(found, reached)
@@ -166,6 +166,13 @@ def conclude(
         findings=found,
         omitted=ledger.omitted(),
     )
+
+
+def with_severities(findings: Iterable[Finding], run: RunDirectory) -> Iterator[Finding]:
+    """Give every finding the severity that its code has in the format version of the run."""
+    for item in findings:
+        severity = entry_of(item.code).severity_in(run.format_version)
+        yield item if item.severity == severity else item.model_copy(update={"severity": severity})
 
 
 def level_of(findings: Iterable[Finding], reached: Level) -> tuple[Level | None, str | None]:

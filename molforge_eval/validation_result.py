@@ -81,7 +81,9 @@ class ValidationResult(FrozenModel):
         failing: tuple[Severity, ...] = ("error", "warning") if strict else ("error",)
         if any(finding.severity in failing for finding in self.findings):
             return True
-        return any(count and entry_of(code).severity in failing for code, count in self.omitted.items())
+        return any(
+            count and entry_of(code).severity_in(self.run_format) in failing for code, count in self.omitted.items()
+        )
 
     def limited_to(self, codes: Collection[str]) -> ValidationResult:
         """Keep the findings of some codes; what was left out is counted, and the level stays what it was."""

@@ -62,7 +62,8 @@ def page() -> Iterator[str]:
 
 def _section(entry: CodeEntry) -> Iterator[str]:
     yield f"### {entry.code}\n"
-    yield f"{entry.meaning} ({entry.severity}, {entry.rule})\n"
+    old = "" if entry.old_severity is None else f", {entry.old_severity} in format version 0"
+    yield f"{entry.meaning} ({entry.severity}{old}, {entry.rule})\n"
     yield f"- Why: {entry.reason}"
     yield f"- Example: `{entry.example}`"
     yield f"- Mend: {entry.mend}\n"

@@ -1,6 +1,7 @@
 """The episodes of an evaluation of format version 0, each held to the rules as far as its trace tells what was done.
 
 There are no arguments and no seeds, so nothing can be played again; but scores are tied to each other and to the trace.
+How a stranger's script fills a trace is not known in full: what is unusual is a warning, once a file, with a count.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ from molforge_eval.run_directory import RunDirectory
 
 PATHS = {"before": layout.BEFORE, "after": layout.AFTER}
 SCORES = ("final_score", "submission_score", "progress_score")
-LEAST, MOST = 0.0001, 0.9999
-"""The grader's scores are never outside of these; 0.0 is written where it gave none."""
+LEAST, MOST = 0.0, 1.0
+"""No score is outside of these. The grader keeps within 0.0001 and 0.9999, and a script may round what it gives."""
 UNSUBMITTED_SHARE = 0.35
 """Of its progress score an episode without a submission gets at most this."""
 _ROOM = 1e-4
@@ -38,8 +39,18 @@ def check(run: RunDirectory) -> Iterator[Finding]:
         if unknown:
             what = f"{', '.join(seen(task) for task in unknown)}: no task of the rules has this name"
             yield finding("TASK_UNKNOWN", what, file=PATHS[name], pointer="/episodes")
+        unusual: dict[str, list[Finding]] = {}
         for index, episode in enumerate(episodes):
-            yield from _check_episode(PATHS[name], f"/episodes/{index}", episode)
+            place = f"/episodes/{index}"
+            yield from _check_range(PATHS[name], place, episode)
+            first: dict[str, Finding] = {}
+            for item in _check_episode(PATHS[name], place, episode):
+                first.setdefault(item.code, item)
+            for code, item in first.items():
+                unusual.setdefault(code, []).append(item)
+        for own in unusual.values():
+            what = f"{own[0].what}; so in {len(own)} of {len(episodes)} episodes" if len(own) > 1 else own[0].what
+            yield own[0].model_copy(update={"what": what})
 
 
 def error_of(episode: OldEpisode) -> str | None:
@@ -52,9 +63,18 @@ def error_of(episode: OldEpisode) -> str | None:
 
 
 def is_broken(episode: OldEpisode) -> bool:
-    """Tell whether the environment ended an episode: it is then averaged nowhere."""
+    """Tell whether the environment ended an episode, so that it has no score: it is then averaged nowhere."""
     error = error_of(episode)
-    return error is not None and not _MODEL_ERRORS.search(error)
+    return error is not None and not episode.final_score and not _MODEL_ERRORS.search(error)
+
+
+def _check_range(path: str, place: str, episode: OldEpisode) -> Iterator[Finding]:
+    for key, what in impossible_scores(_scores_of(episode)):
+        yield finding("NUMBER_IMPOSSIBLE", what, file=path, pointer=f"{place}/{key}")
+
+
+def _scores_of(episode: OldEpisode) -> dict[str, float | None]:
+    return {key: getattr(episode, key) for key in SCORES}
 
 
 def _check_episode(path: str, place: str, episode: OldEpisode) -> Iterator[Finding]:
@@ -62,21 +82,17 @@ def _check_episode(path: str, place: str, episode: OldEpisode) -> Iterator[Findi
         return finding(code, what, file=path, pointer=f"{place}{key}")
 
     scenario = SCENARIOS.get(episode.scenario_id)
-    if scenario is not None and episode.difficulty not in (None, scenario.difficulty):
+    if scenario is not None and (episode.difficulty or scenario.difficulty).lower() != scenario.difficulty:
         what = f"difficulty is {seen(episode.difficulty)}, {episode.scenario_id} is {scenario.difficulty}"
         yield wrong("SCENARIO_DIFFERS", what, "/difficulty")
-    possible = True
-    for key, what in impossible_scores({key: getattr(episode, key) for key in SCORES}):
-        possible = False
-        yield wrong("NUMBER_IMPOSSIBLE", what, f"/{key}")
-    if error_of(episode) is not None:
-        # A broken episode has no score, and the script spells that as 0.0; so it does for one that was given up.
-        for key in SCORES:
-            score = getattr(episode, key)
+    ended = episode.trace[-1].error if episode.trace else None
+    if ended is not None:
+        # An episode that broke has no score, and the script spells that as 0.0; so it does for one that was given up.
+        for key, score in _scores_of(episode).items():
             if score:
-                what = f"the episode ended in the error {seen(error_of(episode))}, {key} is {seen(score)}"
+                what = f"the episode ended in the error {seen(ended)}, {key} is {seen(score)}"
                 yield wrong("SCORE_DIFFERS", what, f"/{key}")
-    elif possible:
+    elif not any(impossible_scores(_scores_of(episode))):
         for key, what in untied_scores(episode.final_score, episode.submission_score, episode.progress_score):
             yield wrong("SCORE_DIFFERS", what, f"/{key}")
     if episode.trace is not None:
@@ -86,8 +102,8 @@ def _check_episode(path: str, place: str, episode: OldEpisode) -> Iterator[Findi
 def impossible_scores(scores: dict[str, float | None]) -> Iterator[tuple[str, str]]:
     """Find scores that the grader cannot give: key and reason of each."""
     for key, score in scores.items():
-        if score is not None and score != 0.0 and not LEAST <= score <= MOST:
-            yield key, f"{key} is {seen(score)}, the grader gives {LEAST} to {MOST}, or 0.0 for none"
+        if score is not None and not LEAST <= score <= MOST:
+            yield key, f"{key} is {seen(score)}, a score is never below {LEAST:g} or above {MOST:g}"
 
 
 def untied_scores(final: float | None, submission: float | None, progress: float | None) -> Iterator[tuple[str, str]]:
@@ -111,9 +127,10 @@ def _check_trace(
         return finding(code, what, file=path, pointer=f"{place}/trace{key}", step=step)
 
     actions = [(index, step) for index, step in enumerate(trace) if step.error is None]
-    for number, (index, step) in enumerate(actions, 1):
+    begun = 0 if actions and actions[0][1].step == 0 else 1
+    for number, (index, step) in enumerate(actions, begun):
         if step.step not in (None, number):
-            what = f"step is {step.step}, it is action {number} of the episode"
+            what = f"step is {step.step}, it is action {number + 1 - begun} of the episode"
             yield wrong("STEP_MISCOUNTED", what, f"/{index}/step", step.step)
             break
     if horizon is not None and len(actions) > horizon:

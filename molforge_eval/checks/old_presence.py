@@ -65,11 +65,11 @@ def _check_evaluations(run: RunDirectory, old: OldRun) -> Iterator[Finding]:
         if is_played:
             continue
         why = _why(found, is_there=path in run.files)
+        if found is not None and found.skipped and asked:
+            why += f", although run_{name}_eval is true"
         yield finding("EVALUATION_MISSING", f"{why}: the {name} evaluation is missing", file=path)
         if found is None:
             continue
-        if found.skipped and asked:
-            yield _unlike(f"run_{name}_eval is true, {path} says that the evaluation was skipped", name)
         if found.average_final_score is not None:
             what = f"average_final_score is {seen(found.average_final_score)}, and there is no episode behind it"
             yield finding("AVERAGE_UNSUPPORTED", what, file=path, pointer="/average_final_score")

@@ -149,7 +149,8 @@ def explain(code: str | None) -> None:
         return
     entry = entry_of(code.upper())
     click.echo(f"{entry.code}: {entry.meaning}")
-    click.echo(f"  severity: {entry.severity}; an error of this code denies level {entry.level}")
+    old = "" if entry.old_severity is None else f" ({entry.old_severity} in format version 0)"
+    click.echo(f"  severity: {entry.severity}{old}; an error of this code denies level {entry.level}")
     click.echo(f"  rule:     {entry.rule}")
     click.echo(f"  why:      {entry.reason}")
     click.echo(f"  example:  {entry.example}")

@@ -31,6 +31,8 @@ class OldFlaw(NamedTuple):
     """Codes that cannot but come with it."""
     lost: frozenset[str] = frozenset()
     """Infos of a sound old run that it no longer gives."""
+    severity: str | None = None
+    """That of the code in this format version, where it is stated."""
 
     @property
     def title(self) -> str:
@@ -303,6 +305,7 @@ OLD_FLAWS: tuple[OldFlaw, ...] = (
         episodes(at(0, difficulty="hard"), layout.AFTER),
         layout.AFTER,
         "/episodes/0/difficulty",
+        severity="warning",
     ),
     OldFlaw(
         "NUMBER_IMPOSSIBLE",
@@ -317,6 +320,7 @@ OLD_FLAWS: tuple[OldFlaw, ...] = (
         episodes(at(0, final_score=0.95), layout.AFTER),
         layout.AFTER,
         "/episodes/0/final_score",
+        severity="warning",
     ),
     OldFlaw(
         "SCORE_DIFFERS",
@@ -324,6 +328,7 @@ OLD_FLAWS: tuple[OldFlaw, ...] = (
         episodes(at(0, final_score=0.9), layout.BEFORE),
         layout.BEFORE,
         "/episodes/0/final_score",
+        severity="warning",
     ),
     OldFlaw(
         "SCORE_DIFFERS",
@@ -331,6 +336,7 @@ OLD_FLAWS: tuple[OldFlaw, ...] = (
         episodes(lambda own: own[0]["trace"].append({"step": 7, "error": "parse_failed"}), layout.AFTER),
         layout.AFTER,
         "/episodes/0/final_score",
+        severity="warning",
     ),
     OldFlaw(
         "SCORE_DIFFERS",
@@ -338,6 +344,7 @@ OLD_FLAWS: tuple[OldFlaw, ...] = (
         episodes(lambda own: own[0]["trace"][-1].update(action_type="defer"), layout.AFTER),
         layout.AFTER,
         "/episodes/0/submission_score",
+        severity="warning",
     ),
     OldFlaw(
         "STEP_MISCOUNTED",
@@ -345,6 +352,7 @@ OLD_FLAWS: tuple[OldFlaw, ...] = (
         episodes(lambda own: own[0]["trace"].pop(1), layout.AFTER),
         layout.AFTER,
         "/episodes/0/trace/1/step",
+        severity="warning",
     ),
     OldFlaw(
         "STEP_MISCOUNTED",
@@ -357,6 +365,7 @@ OLD_FLAWS: tuple[OldFlaw, ...] = (
         ),
         layout.BEFORE,
         "/episodes/0/trace",
+        severity="warning",
     ),
     # --- evaluations ---
     OldFlaw(
@@ -531,22 +540,32 @@ OLD_FLAWS: tuple[OldFlaw, ...] = (
     # --- rollouts ---
     OldFlaw("REWARD_DIFFERS", "raised", lines(at(3, reward=2.09)), layout.ROLLOUTS, "/reward", 4),
     OldFlaw(
-        "CALL_IMPOSSIBLE",
-        "role",
-        lines(
-            lambda own: next(entry for entry in own if entry["action_type"] == "run_assay").update(
-                acting_role="lead_chemist"
-            )
-        ),
-        layout.ROLLOUTS,
-    ),
-    OldFlaw(
-        "CALL_IMPOSSIBLE",
+        "ACTION_UNKNOWN",
         "tool",
         lines(lambda own: own[2].update(action_type="explode")),
         layout.ROLLOUTS,
         "/action_type",
         3,
+        severity="warning",
+    ),
+    OldFlaw(
+        "STEP_MISCOUNTED", "step", lines(at(2, step_index=90)), layout.ROLLOUTS, "/step_index", 3, severity="warning"
+    ),
+    OldFlaw(
+        "SCENARIO_DIFFERS",
+        "line",
+        lines(at(2, difficulty="expert")),
+        layout.ROLLOUTS,
+        "/difficulty",
+        3,
+        severity="warning",
+    ),
+    OldFlaw(
+        "NUMBER_IMPOSSIBLE",
+        "score of a line",
+        lines(lambda own: next(entry for entry in own if entry["done"]).update(progress_score=1.02)),
+        layout.ROLLOUTS,
+        "/progress_score",
     ),
     OldFlaw("EPISODES_UNFINISHED", "never done", lines(_never_done), layout.ROLLOUTS, None, 1),
     OldFlaw(
