@@ -128,30 +128,26 @@ def bootstrap_interval(
     Returns:
         Bounds, or `None` when no task has two unlike scores: copies say nothing about spread.
     """
-    from scipy import stats
-
     table = np.asarray(scores, dtype=np.float64)
-    if table.shape[0] < 2 or bool(np.all(table == table[:1])):
+    seeds, tasks = table.shape
+    if seeds < 2 or bool(np.all(table == table[:1])):
         return None
-    weight = 1.0 / table.shape[1]
+    means = []
+    for block in _blocks(resamples, min(resamples, _MOST_CELLS // seeds + 1)):
+        total = np.zeros(block)
+        for column in table.T:
+            total = total + column[rng.integers(0, seeds, (block, seeds))].mean(axis=-1) * (1.0 / tasks)
+        means.append(total)
+    tail = (1.0 - confidence) / 2.0
+    ordered = np.sort(np.concatenate(means))
+    return Interval(_quantile(ordered, tail), _quantile(ordered, 1.0 - tail))
 
-    def mean_over_tasks(*columns: Differences, axis: int = -1) -> Differences:
-        total = np.zeros(())
-        for column in columns:
-            total = total + column.mean(axis=axis) * weight
-        return total
 
-    found = stats.bootstrap(
-        tuple(table.T),
-        mean_over_tasks,
-        n_resamples=resamples,
-        confidence_level=confidence,
-        method="percentile",
-        batch=min(resamples, _MOST_CELLS // table.shape[0] + 1),
-        vectorized=True,
-        rng=rng,
-    ).confidence_interval
-    return Interval(float(found.low), float(found.high))
+def _quantile(ordered: Differences, share: float) -> float:
+    """Interpolate between neighbours, in one order of arithmetic: that of numpy differs from version to version."""
+    place, part = divmod(share * ordered.size + (1.0 - share), 1.0)
+    lower, upper = ordered[int(place) - 1], ordered[min(int(place), ordered.size - 1)]
+    return float((1.0 - part) * lower + part * upper)
 
 
 def holm(p_values: Sequence[float]) -> tuple[float, ...]:
@@ -193,21 +189,27 @@ def seeds_needed(differences: Sequence[float] | Differences, *, alpha: float, ef
     values = np.asarray(differences, dtype=np.float64)
     if values.size < 2 or bool(np.all(values == values[0])):
         return None
-    from scipy import stats
+    from scipy.special import ndtri
 
     ratio = float(values.std(ddof=1)) / effect
     # The normal quantiles are the limit of many seeds, so their answer is a lower bound, short by a few.
-    normal = float(stats.norm.ppf(1.0 - alpha / 2.0) + stats.norm.ppf(POWER))
+    normal = float(ndtri(1.0 - alpha / 2.0) + ndtri(POWER))
     needed = max(fewest_units(alpha), math.ceil((normal * ratio) ** 2))
     while _quantiles(needed - 1, alpha) * ratio > math.sqrt(needed):
         needed += 1
     return needed
 
 
-def _quantiles(degrees: int, alpha: float) -> float:
-    from scipy import stats
+def student_quantile(share: float, degrees: int) -> float:
+    """Return the quantile of Student's t distribution below which a share of it lies."""
+    # Not by way of `scipy.stats`, whose import takes longer than a whole validation.
+    from scipy.special import stdtrit
 
-    return float(stats.t.ppf(1.0 - alpha / 2.0, degrees) + stats.t.ppf(POWER, degrees))
+    return float(stdtrit(degrees, share))
+
+
+def _quantiles(degrees: int, alpha: float) -> float:
+    return student_quantile(1.0 - alpha / 2.0, degrees) + student_quantile(POWER, degrees)
 
 
 def _blocks(total: int, size: int) -> list[int]:

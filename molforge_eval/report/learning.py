@@ -17,6 +17,7 @@ from molforge_eval.report.evidence import CurveNote, Trend
 from molforge_eval.report.number_book import NumberBook
 from molforge_eval.report.numerals import decimal, scientific, whole
 from molforge_eval.report.series import SHORTEST_TREND, Curve, Point, curve_of, curve_over_steps, thinned, trainer_rows
+from molforge_eval.statistics import student_quantile
 
 TRAINER_COLUMNS = ("reward", "loss", "grad_norm", "learning_rate", "entropy", "kl", "step_time")
 EPISODE_COLUMNS = {"training_reward": "training_reward", "strict_score": "episode_score"}
@@ -78,8 +79,6 @@ def slope_of(curve: Curve) -> Slope | None:
 
 
 def _fit(points: Sequence[Point]) -> Slope:
-    from scipy import stats
-
     values = [point.value for point in points if point.value is not None]
     count = len(values)
     middle, level = _mean([point.step for point in points]), _mean(values)
@@ -89,7 +88,7 @@ def _fit(points: Sequence[Point]) -> Slope:
     # From the residuals themselves: by way of the correlation, a perfect line gives the root of a negative number.
     misses = ((v - level - slope * (p.step - middle)) ** 2 for p, v in zip(points, values, strict=True))
     error = math.sqrt(math.fsum(misses) / (count - 2) / spread)
-    reach = float(stats.t.ppf(0.5 + _CONFIDENCE / 2, count - 2)) * error
+    reach = student_quantile(0.5 + _CONFIDENCE / 2, count - 2) * error
     return Slope(100 * slope, 100 * (slope - reach), 100 * (slope + reach))
 
 

@@ -5,6 +5,7 @@ A reward that rises while the score does not is the mark of a farmed reward, and
 
 from __future__ import annotations
 
+import numpy as np
 import polars as pl
 
 from molforge_eval import layout
@@ -60,6 +61,5 @@ def _rank_correlation(both: pl.DataFrame) -> float | None:
     rewards, scores = both["training_reward"], both["episode_score"]
     if len(both) < _FEWEST_RANKED or rewards.n_unique() == 1 or scores.n_unique() == 1:
         return None
-    from scipy import stats
-
-    return float(stats.spearmanr(rewards.to_numpy(), scores.to_numpy()).statistic)
+    ranks = [series.rank("average").to_numpy() for series in (rewards, scores)]
+    return float(np.corrcoef(np.column_stack(ranks), rowvar=False)[1, 0])

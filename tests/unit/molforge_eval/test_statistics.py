@@ -19,6 +19,7 @@ from molforge_eval.statistics import (
     seeds_needed,
     sign_flip_test,
     smallest_sign_flip_p,
+    student_quantile,
 )
 
 
@@ -111,6 +112,29 @@ def test_equal_generators_give_equal_intervals() -> None:
 
     assert bootstrap_interval(table, rng=_rng(1)) == bootstrap_interval(table, rng=_rng(1))
     assert bootstrap_interval(table, rng=_rng(1)) != bootstrap_interval(table, rng=_rng(2))
+
+
+@pytest.mark.parametrize(("seeds", "tasks"), [(2, 1), (17, 3), (600, 3)])
+def test_the_interval_is_that_of_scipy_to_the_last_bit(seeds: int, tasks: int) -> None:
+    table = _rng(2).uniform(0, 1, size=(seeds, tasks))
+    ours = bootstrap_interval(table, rng=_rng(1), confidence=0.9, resamples=999)
+    theirs = stats.bootstrap(
+        tuple(table.T),
+        lambda *columns, axis: sum(column.mean(axis=axis) * (1.0 / tasks) for column in columns),
+        n_resamples=999,
+        confidence_level=0.9,
+        method="percentile",
+        vectorized=True,
+        rng=_rng(1),
+    ).confidence_interval
+
+    assert ours == (theirs.low, theirs.high)
+
+
+def test_the_quantiles_are_those_of_scipy() -> None:
+    found = [student_quantile(share, degrees) for share in (0.8, 0.975) for degrees in range(1, 100)]
+
+    assert found == [stats.t.ppf(share, degrees) for share in (0.8, 0.975) for degrees in range(1, 100)]
 
 
 def test_the_interval_holds_the_mean_and_narrows_with_seeds() -> None:
