@@ -11,9 +11,16 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any, NamedTuple
 
+from molforge_eval.checks.quantities import Quantity, is_multiple, quantity_of
+
 _SHARES = re.compile(r"(^|[/_.])(frac|fraction|share|rate|probability|accuracy|clip_ratio|clipped_ratio)([/_.]|$)")
 """A ratio by itself may be anything: that of two policies is often above 1."""
-_RATES = re.compile(r"(^|[/_.])(learning|sampling|frame|sample|token|lr)_rate([/_.]|$)")
+_RATES = re.compile(r"(^|[/_.])(learning|sampling|frame|sample|token|lr|decay|growth|change|improvement)_rate([/_.]|$)")
+_ACTIONS = re.compile(
+    r"(^|[/_.])(actions?|steps?|calls?|tools?|tokens?|turns?|messages?|completions?|clip(ped)?|assays?|edits?|veto(es)?)"
+    r"([/_.]|$)"
+)
+"""What a share can be one of, and no episode."""
 _SPREADS = re.compile(r"(^|[/_.])(std|stdev|stddev|variance|sem|stderr)([/_.]|$)")
 _SIZES = re.compile(
     r"(^|[/_.])(grad_norm|entropy|learning_rate|num_tokens|epoch|step_time|train_runtime|total_flos|length"
@@ -22,8 +29,13 @@ _SIZES = re.compile(
 _FREQUENCIES = frozenset({"tools/failure_frequency"})
 _SCORES = frozenset({"strict_score"})
 _COUNTS = ("n", "count", "num_episodes", "episodes_counted", "n_valid", "samples")
-"""Keys that say of how many values the other statistics of an object are."""
-_KINDS = ("min", "mean", "max", "std")
+"""Keys that say of how many values the other statistics of an object are, these before others that say so."""
+_MOST_COUNTED = 1_000
+_EVERY = frozenset(Quantity("count", subject) for subject in ("", "episode", "episodes", "sample", "samples"))
+_ORDER = (
+    *(("min", "mean"), ("mean", "max"), ("min", "max"), ("min", "median"), ("median", "max")),
+    *(("low", "high"), ("low", "mean"), ("mean", "high")),
+)
 _ROOM = 1e-4
 """Relative; hosts average in single precision and some round to four decimals."""
 
@@ -47,8 +59,11 @@ def bound_of(key: str) -> Bound | None:
     if name.startswith("frac_"):
         # The share of groups without a spread is named after the spread.
         return Bound(0.0, 1.0, "a share")
-    if _SPREADS.search(name):
+    said = quantity_of(key)
+    if _SPREADS.search(name) or said.kind in ("std", "sem"):
         return Bound(0.0, None, "a spread")
+    if said.kind == "share" and said.is_percent:
+        return Bound(0.0, 100.0, "a percentage")
     if name in _FREQUENCIES or (_SHARES.search(name) and not _RATES.search(name)):
         return Bound(0.0, 1.0, "a share")
     if name in _SCORES:
@@ -110,28 +125,19 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-@cache
-def _member_of(key: str) -> tuple[str, str] | None:
-    """Tell family and kind of a statistic: `reward/std`, `min_length` and `score_max` each belong to one."""
-    parts = re.split(r"([/_.])", key.lower())
-    for place, part in enumerate(parts):
-        if part in _KINDS:
-            return "".join([*parts[:place], "*", *parts[place + 1 :]]), part
-    return None
-
-
 def _families(numbers: Mapping[str, float]) -> dict[str, dict[str, str]]:
+    """Group the statistics of one thing: `reward/std`, `min_length` and `avgScore` each belong to one."""
     found: dict[str, dict[str, str]] = {}
     for key in numbers:
-        member = _member_of(key)
-        if member is not None:
-            found.setdefault(member[0], {})[member[1]] = key
+        said = quantity_of(key)
+        if said.kind not in (None, "count", "share"):
+            found.setdefault(said.subject, {}).setdefault(said.kind, key)
     return found
 
 
 def _check_family(family: Mapping[str, str], numbers: Mapping[str, float]) -> Iterator[tuple[str, str]]:
     """Smallest, mean and largest stand in this order, and no spread is wider than what they leave."""
-    for low, high in (("min", "mean"), ("mean", "max"), ("min", "max")):
+    for low, high in _ORDER:
         if low in family and high in family:
             small, large = numbers[family[low]], numbers[family[high]]
             if small > large + _ROOM * max(1.0, abs(large)):
@@ -146,7 +152,8 @@ def _check_family(family: Mapping[str, str], numbers: Mapping[str, float]) -> It
 
 def _check_count(numbers: Mapping[str, float]) -> Iterator[tuple[str, str]]:
     """One value has no spread, and a share of n values is a number of n-ths."""
-    count = next((numbers[key] for key in _COUNTS if key in numbers), None)
+    others = [key for key in numbers if quantity_of(key) in _EVERY]
+    count = next((numbers[key] for key in (*_COUNTS, *others) if key in numbers), None)
     if count is None:
         return
     for key, value in numbers.items():
@@ -155,7 +162,9 @@ def _check_count(numbers: Mapping[str, float]) -> Iterator[tuple[str, str]]:
             continue
         if bound.words == "a spread" and count <= 1 and abs(value) > 0.0:
             yield key, f"{key} is {value:g} over {count:g} value"
-        # A share that was rounded to four decimals may be off by half of the fourth.
-        off = abs(value * count - round(value * count))
-        if bound.words == "a share" and 0 < count <= 1_000 and 0.0 <= value <= 1.0 and off > 6e-5 * count:
+        is_share = bound.words in ("a share", "a percentage") and 0.0 <= value <= (bound.high or 0.0)
+        is_percent = bound.words == "a percentage"
+        if not is_share or _ACTIONS.search(key.lower()) or not 0 < count <= _MOST_COUNTED:
+            continue
+        if not is_multiple(value, int(count), is_percent=is_percent):
             yield key, f"{key} is {value:g}, which is no number of {count:g}-ths"

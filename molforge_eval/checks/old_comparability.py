@@ -9,7 +9,8 @@ from typing import Any
 
 from molforge_eval import layout
 from molforge_eval.catalogue import finding, seen
-from molforge_eval.checks.old_evaluations import counted, is_constant
+from molforge_eval.checks.old_claims import counted
+from molforge_eval.checks.old_evaluations import is_constant
 from molforge_eval.findings import Finding
 from molforge_eval.records.old import OldEpisode, OldEvaluation
 from molforge_eval.run_directory import RunDirectory

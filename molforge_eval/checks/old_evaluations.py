@@ -3,44 +3,27 @@
 from __future__ import annotations
 
 import re
-import statistics
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 from molforge_eval.catalogue import finding, seen
-from molforge_eval.checks.bounds import contradictions_within, escaped
-from molforge_eval.checks.old_episodes import PATHS, SCORES, error_of, is_broken
+from molforge_eval.checks.bounds import escaped
+from molforge_eval.checks.old_claims import check_claims, counted
+from molforge_eval.checks.old_episodes import PATHS, error_of
+from molforge_eval.checks.quantities import quantity_of
 from molforge_eval.checks.rounding import agrees, mean_of
 from molforge_eval.findings import Finding
 from molforge_eval.records.old import OldEpisode, OldEvaluation
 from molforge_eval.run_directory import RunDirectory
 
 _PLANNED = re.compile(r"(^|_)(planned|expected|requested|target)(_|$)")
-_COUNTS = frozenset(
-    {
-        "n",
-        "count",
-        "num_episodes",
-        "n_episodes",
-        "episode_count",
-        "total_episodes",
-        "episodes_total",
-        "total",
-        "samples",
-    }
-)
+_COUNTS = frozenset({"", "episode", "episodes", "sample", "samples", "total"})
+"""Of what a count at the top may be, to be the number of the episodes."""
+_TOTALS = frozenset({"total", "total_episodes", "episodes_total", "episode_total", "samples"})
 _VALID = frozenset({"n_valid", "valid", "num_valid", "valid_episodes", "completed", "episodes_counted", "counted"})
 _UNPLAYED = re.compile(
     r"^(is_)?(projected|projection|estimated|simulated|synthetic|placeholder|mocked|mock|dummy|fake)$"
 )
 _COPIES_FROM = 3
-_STATISTICS: Mapping[str, Callable[[Sequence[float]], float]] = {
-    "mean": lambda scores: sum(scores) / len(scores),
-    "average": lambda scores: sum(scores) / len(scores),
-    "median": statistics.median,
-    "min": min,
-    "max": max,
-}
 
 
 def check(run: RunDirectory) -> Iterator[Finding]:
@@ -53,15 +36,11 @@ def check(run: RunDirectory) -> Iterator[Finding]:
         yield from _check_place(name, evaluation)
         yield from _check_counts(PATHS[name], evaluation, episodes)
         yield from _check_means(PATHS[name], evaluation, episodes)
-        yield from _check_claims(PATHS[name], evaluation)
+        mean = evaluation.average_final_score
+        yield from check_claims(PATHS[name], evaluation.model_extra or {}, episodes, mean=mean)
     if not is_constant([episode for _, evaluation in played for episode in evaluation.episodes or ()]):
         for name, evaluation in played:
             yield from _check_copies(PATHS[name], evaluation.episodes or ())
-
-
-def counted(episodes: Sequence[OldEpisode]) -> list[OldEpisode]:
-    """Return the episodes that a mean is over: those with a score that the environment did not break."""
-    return [episode for episode in episodes if episode.final_score is not None and not is_broken(episode)]
 
 
 def is_constant(episodes: Sequence[OldEpisode]) -> bool:
@@ -89,7 +68,9 @@ def _check_counts(path: str, evaluation: OldEvaluation, episodes: Sequence[OldEp
             continue
         if _PLANNED.search(key.lower()):
             planned = max(planned, value)
-        is_wrong = key in _COUNTS and value not in (len(episodes), valid)
+        said = quantity_of(key)
+        is_count = (said.kind == "count" and said.subject in _COUNTS) or key in _TOTALS
+        is_wrong = is_count and not _PLANNED.search(key.lower()) and value not in (len(episodes), valid)
         if is_wrong or (key in _VALID and value != valid):
             what = f"{key} is {value}, the file holds {len(episodes)} episodes, {valid} of them counted"
             yield finding("SUMMARY_DIFFERS", what, file=path, pointer=f"/{escaped(key)}")
@@ -113,54 +94,6 @@ def _check_means(path: str, evaluation: OldEvaluation, episodes: Sequence[OldEpi
     if recorded is not None and mean is not None and not agrees(recorded, mean):
         what = f"average_final_score is {seen(recorded)}, the {len(own)} episodes give {seen(mean)}"
         yield finding("SUMMARY_DIFFERS", what, file=path, pointer="/average_final_score")
-
-
-def _check_claims(path: str, evaluation: OldEvaluation) -> Iterator[Finding]:
-    """Hold every statistic that the file states beside the public ones to the episodes, and to what can be."""
-    extra = evaluation.model_extra or {}
-    impossible = dict(contradictions_within(extra))
-    for pointer, what in impossible.items():
-        yield finding("NUMBER_IMPOSSIBLE", what, file=path, pointer=pointer)
-    episodes = counted(evaluation.episodes or ())
-    for pointer, group, kind, value in _statistics(extra):
-        scores = [score for episode in episodes if (score := getattr(episode, group)) is not None]
-        if not scores or pointer in impossible:
-            continue
-        if kind == "std":
-            spreads = [statistics.pstdev(scores)] + ([statistics.stdev(scores)] if len(scores) > 1 else [])
-            # A spread over one value is named as impossible.
-            if len(scores) > 1 and not any(agrees(value, spread) for spread in spreads):
-                yield _differs(path, pointer, value, spreads[-1])
-        elif not agrees(value, _STATISTICS[kind](scores)):
-            yield _differs(path, pointer, value, _STATISTICS[kind](scores))
-
-
-def _statistics(values: Mapping[str, Any], pointer: str = "") -> Iterator[tuple[str, str, str, float]]:
-    """Find statistics that are named after a score: pointer, score, kind and value of each."""
-    for key, value in values.items():
-        place = f"{pointer}/{escaped(key)}"
-        if isinstance(value, Mapping):
-            yield from _statistics(value, place)
-            continue
-        words = re.split(r"[/_.\s]+", key.lower())
-        kind = next((word for word in words if word in _STATISTICS), "std" if _has_spread(words) else None)
-        if kind is None or isinstance(value, bool) or not isinstance(value, int | float):
-            continue
-        rest = "_".join(word for word in words if word not in (kind, "stdev", "stddev", "all"))
-        group = rest or pointer.rsplit("/", 1)[-1]
-        if group in ("", "score", "scores", "final", "stats", "statistics", "summary", "aggregate"):
-            group = "final_score"
-        if group in SCORES:
-            yield place, group, kind, float(value)
-
-
-def _has_spread(words: Sequence[str]) -> bool:
-    return not {"std", "stdev", "stddev"}.isdisjoint(words)
-
-
-def _differs(path: str, pointer: str, recorded: float, computed: float) -> Finding:
-    what = f"recorded is {seen(recorded)}, the episodes give {seen(computed)}"
-    return finding("SUMMARY_DIFFERS", what, file=path, pointer=pointer)
 
 
 def _check_copies(path: str, episodes: Sequence[OldEpisode]) -> Iterator[Finding]:

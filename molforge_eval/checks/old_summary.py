@@ -11,8 +11,8 @@ import polars as pl
 from molforge_eval import layout
 from molforge_eval.catalogue import finding, seen
 from molforge_eval.checks.bounds import contradictions_within, escaped
+from molforge_eval.checks.old_claims import check_claims, counted
 from molforge_eval.checks.old_comparability import settings_of
-from molforge_eval.checks.old_evaluations import counted
 from molforge_eval.checks.rounding import agrees, mean_of
 from molforge_eval.findings import Finding
 from molforge_eval.records.old import OldEvaluation, OldRun, OldSummary
@@ -43,7 +43,7 @@ def check(run: RunDirectory) -> Iterator[Finding]:
     means = {name: _mean_of(run.old, name) for name in _SIDES}
     for name in _SIDES:
         yield from _check_side(run, run.old, name, getattr(run.old.summary, f"eval_{name}"), means[name])
-    yield from _check_claims(run.old.summary, means)
+    yield from _check_claims(run.old, run.old.summary, means)
     yield from _check_metrics(run.old, run.old.summary)
 
 
@@ -207,12 +207,20 @@ def _check_copy(name: str, recorded: Mapping[str, Any], found: OldEvaluation) ->
             yield finding("HEADLINE_DIFFERS", what, file=_PATH, pointer=f"/eval_{name}/{escaped(key)}")
 
 
-def _check_claims(summary: OldSummary, means: Mapping[str, float | None]) -> Iterator[Finding]:
+def _check_claims(old: OldRun, summary: OldSummary, means: Mapping[str, float | None]) -> Iterator[Finding]:
     """Hold numbers beyond the public ones to what can be, and headlines to the evaluations."""
     extra = summary.model_extra or {}
-    sides = {f"eval_{name}": value for name in _SIDES if isinstance(value := getattr(summary, f"eval_{name}"), dict)}
-    for pointer, what in contradictions_within({**extra, **sides}):
+    for pointer, what in contradictions_within(extra):
         yield finding("NUMBER_IMPOSSIBLE", what, file=_PATH, pointer=pointer)
+    for name in _SIDES:
+        told: float | Mapping[str, Any] | None = getattr(summary, f"eval_{name}")
+        if isinstance(told, Mapping):
+            found: OldEvaluation | None = getattr(old, name)
+            episodes = () if found is None else found.episodes or ()
+            beside = {key: value for key, value in told.items() if key not in OldEvaluation.model_fields}
+            mean = told.get("average_final_score")
+            mean = float(mean) if isinstance(mean, int | float) and not isinstance(mean, bool) else None
+            yield from check_claims(_PATH, beside, episodes, pointer=f"/eval_{name}", mean=mean)
     before, after = means["before"], means["after"]
     change = None if before is None or after is None else after - before
     for pointer, name, value in _numbers(extra):
