@@ -11,9 +11,11 @@ from typing import Any
 
 from molforge_env.frozen import FrozenModel
 from molforge_eval.canonical import plain
+from molforge_eval.catalogue import seen
 from molforge_eval.records.evaluation import Evaluation, EvaluationPlan
 
 POLICY_KEYS = ("kind", "base_model_sha256", "tokenizer_sha256", "chat_template_sha256", "dtype")
+UNMERGED = "policy.adapter_unmerged"
 _FREE_PLAN_KEYS = frozenset({"run_id", "format_version"})
 
 
@@ -26,7 +28,7 @@ class Difference(FrozenModel):
 
     def text(self) -> str:
         """Spell the key with both values."""
-        return f"{self.key}: {self.before!r} before, {self.after!r} after"
+        return f"{self.key}: {seen(self.before)} before, {seen(self.after)} after"
 
 
 def list_differences(before: Evaluation, after: Evaluation) -> tuple[Difference, ...]:
@@ -56,7 +58,7 @@ def _facts(evaluation: Evaluation) -> Iterator[tuple[str, Any]]:
     for key in POLICY_KEYS:
         yield f"policy.{key}", policy[key]
     # A base model alone has no adapter to merge, so only an adapter that was left unmerged is another way to play.
-    yield "policy.adapter_unmerged", evaluation.policy.adapter_merged is False
+    yield UNMERGED, evaluation.policy.adapter_merged is False
 
 
 def plan_facts(plan: EvaluationPlan) -> Iterator[tuple[str, Any]]:
@@ -67,11 +69,20 @@ def plan_facts(plan: EvaluationPlan) -> Iterator[tuple[str, Any]]:
     yield from _leaves("plan", facts)
 
 
+def pointer_in_plan(key: str, plan: EvaluationPlan) -> str:
+    """Turn a key of `plan_facts`, which has parts by their names, into a JSON pointer."""
+    _, *steps = key.split(".")
+    names = [part.name for part in plan.parts]
+    if steps[0] == "parts":
+        steps[1:] = [str(names.index(steps[1])), *steps[2:]] if steps[1] in names else []
+    return "".join(f"/{step}" for step in steps)
+
+
 def _leaves(path: str, value: Any) -> Iterator[tuple[str, Any]]:
     if isinstance(value, Mapping):
         for key, inner in value.items():
             yield from _leaves(f"{path}.{key}", inner)
     elif isinstance(value, Sequence) and not isinstance(value, str):
-        yield path, tuple(value)
+        yield path, list(value)
     else:
         yield path, value

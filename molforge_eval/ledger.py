@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
-from molforge_eval.findings import Finding
+from molforge_eval.findings import Finding, Place
 from molforge_eval.limits import DEFAULT_LIMITS
+
+_LOST = frozenset({"NUMBER_NOT_FINITE", "NUMBER_TOO_WIDE", "NUMBER_TOO_LONG"})
+"""Codes of a number that reading replaces by nothing."""
 
 
 class Ledger:
@@ -21,12 +24,15 @@ class Ledger:
         self._limit = findings_a_code
         self._kept: list[Finding] = []
         self._counts: Counter[str] = Counter()
+        self._lost: set[Place] = set()
 
     def add(self, finding: Finding) -> None:
         """Keep a finding, or count it when its code has reached the limit."""
         self._counts[finding.code] += 1
         if self._counts[finding.code] <= self._limit:
             self._kept.append(finding)
+            if finding.code in _LOST:
+                self._lost.add(finding.where)
 
     def extend(self, findings: Iterable[Finding]) -> None:
         """Add several findings."""
@@ -36,6 +42,10 @@ class Ledger:
     def count_omitted(self, omitted: Mapping[str, int]) -> None:
         """Take over what another ledger counted and did not keep."""
         self._counts.update(omitted)
+
+    def has_lost(self, place: Place) -> bool:
+        """Tell whether the number at a place could not be held: what else is wrong there follows from that."""
+        return place in self._lost
 
     def is_full(self, code: str) -> bool:
         """Tell whether further findings of a code are counted only."""

@@ -161,7 +161,7 @@ def rows_at(
 
 
 def fits(value: Any, shape: str, path: str, line: int | None, ledger: Ledger) -> bool:
-    """Check a value against a schema; each misfit goes to the ledger."""
+    """Check a value against a schema; each misfit goes to the ledger, unless it only follows from another."""
     gate = shape_of(shape)
     if gate.fits(value):
         return True
@@ -170,7 +170,9 @@ def fits(value: Any, shape: str, path: str, line: int | None, ledger: Ledger) ->
         ledger.count_omitted({"SCHEMA_UNMET": 1})
         return False
     for misfit in gate.explain(value):
-        ledger.add(finding("SCHEMA_UNMET", misfit.what, file=path, line=line, pointer=misfit.pointer))
+        unmet = finding("SCHEMA_UNMET", misfit.what, file=path, line=line, pointer=misfit.pointer)
+        if not ledger.has_lost(unmet.where):
+            ledger.add(unmet)
     return False
 
 

@@ -7,10 +7,11 @@ from pathlib import PurePosixPath
 
 from molforge_eval import layout
 from molforge_eval.catalogue import finding, seen, short
-from molforge_eval.comparability import list_differences
+from molforge_eval.comparability import UNMERGED, list_differences, pointer_in_plan
 from molforge_eval.findings import Finding
 from molforge_eval.records import EpisodeRecord, Evaluation
 from molforge_eval.run_directory import RunDirectory
+from molforge_eval.strict_json import pointer_of
 
 _CONSTANT_FROM = 10
 """Episodes from which one score everywhere, in both arms, is no coincidence."""
@@ -23,9 +24,17 @@ def check(run: RunDirectory) -> Iterator[Finding]:
     if run.before is None or run.after is None:
         return
     for difference in list_differences(run.before, run.after):
-        yield finding("BEFORE_AFTER_UNLIKE", difference.text(), file=layout.AFTER, pointer=difference.key)
+        pointer = _pointer_of(difference.key, run.after)
+        yield finding("BEFORE_AFTER_UNLIKE", difference.text(), file=layout.AFTER, pointer=pointer)
     yield from _check_cells(run.before, run.after)
     yield from _check_effect(run.before, run.after)
+
+
+def _pointer_of(key: str, after: Evaluation) -> str:
+    """Point at a key of the comparison."""
+    if key.startswith("plan."):
+        return f"/plan{pointer_in_plan(key, after.plan)}"
+    return "/policy/adapter_merged" if key == UNMERGED else pointer_of(key.split("."))
 
 
 def _check_places(run: RunDirectory) -> Iterator[Finding]:

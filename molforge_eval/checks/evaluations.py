@@ -174,15 +174,22 @@ def _check_coverage(path: str, evaluation: Evaluation) -> Iterator[Finding]:
         yield finding("EPISODE_MISSING", what, file=path, pointer="/episodes", episode=missing[0])
 
 
-def _check_summaries(path: str, evaluation: Evaluation) -> Iterator[Finding]:
+def with_own_means(evaluation: Evaluation) -> Evaluation:
+    """Return an evaluation whose summaries and average are computed from its episodes."""
     computed = summarise(evaluation.plan, evaluation.episodes)
+    greedy = next((part.mean_final_score for part in computed if part.part == "greedy"), None)
+    return evaluation.model_copy(update={"summaries": computed, "average_final_score": greedy})
+
+
+def _check_summaries(path: str, evaluation: Evaluation) -> Iterator[Finding]:
+    own = with_own_means(evaluation)
+    computed = own.summaries
     if len(computed) != len(evaluation.summaries):
         what = f"the file has {len(evaluation.summaries)} summaries, the plan has {len(computed)} parts"
         yield finding("SUMMARY_DIFFERS", what, file=path, pointer="/summaries")
     for index, (recorded, expected) in enumerate(zip(evaluation.summaries, computed, strict=False)):
         yield from compare_values(path, f"/summaries/{index}", plain(recorded), plain(expected))
-    greedy = next((part.mean_final_score for part in computed if part.part == "greedy"), None)
-    yield from compare_values(path, "/average_final_score", evaluation.average_final_score, greedy)
+    yield from compare_values(path, "/average_final_score", evaluation.average_final_score, own.average_final_score)
 
 
 def compare_values(path: str, pointer: str, recorded: Any, expected: Any) -> Iterator[Finding]:

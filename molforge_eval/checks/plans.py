@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from molforge_env.errors import UsageError
 from molforge_eval import layout
 from molforge_eval.catalogue import finding, seen
-from molforge_eval.comparability import plan_facts
+from molforge_eval.comparability import plan_facts, pointer_in_plan
 from molforge_eval.findings import Finding
 from molforge_eval.plan import Limits, check_plan, standard_plan
 from molforge_eval.records import EvaluationPlan
@@ -27,7 +27,7 @@ def check(run: RunDirectory) -> Iterator[Finding]:
     for key in dict.fromkeys([*standard, *own]):
         if own.get(key) != standard.get(key):
             what = f"{key} is {seen(own.get(key))}, the standard plan has {seen(standard.get(key))}"
-            yield finding("PLAN_UNUSUAL", what, file=layout.PLAN, pointer=key)
+            yield finding("PLAN_UNUSUAL", what, file=layout.PLAN, pointer=pointer_in_plan(key, run.plan))
 
 
 def _standard_of(plan: EvaluationPlan) -> EvaluationPlan:

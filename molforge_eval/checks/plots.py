@@ -17,6 +17,7 @@ from molforge_env import __version__
 from molforge_eval import layout
 from molforge_eval.canonical import digest, plain
 from molforge_eval.catalogue import finding, seen, short
+from molforge_eval.checks.evaluations import with_own_means
 from molforge_eval.checks.rounding import agrees
 from molforge_eval.findings import Finding
 from molforge_eval.png_text import PngFaultError, read_png_text
@@ -106,7 +107,8 @@ def _curve_rows(curve: Curve) -> Rows:
 
 
 def _evaluation_rows(run: RunDirectory) -> Rows:
-    arms = [(name, found) for name, found in (("before", run.before), ("after", run.after)) if found is not None]
+    sides = (("before", run.before), ("after", run.after))
+    arms = [(name, with_own_means(found)) for name, found in sides if found is not None]
     rows: Rows = []
     for part in sorted({summary.part for _, found in arms for summary in found.summaries}):
         for arm, found in arms:

@@ -165,7 +165,7 @@ def _check_copies(path: str, evaluation: Evaluation) -> Iterator[Finding]:
                 played.setdefault(episode.scenario_id, set()).add(repr(calls))
         if len(part.seeds) >= _COPIES_FROM and played and all(len(kinds) == 1 for kinds in played.values()):
             what = f"n={len(part.seeds)}, distinct=1: the {part.name} episodes of each task are call for call alike"
-            yield finding("SAMPLES_EQUAL", what, file=path, pointer="/episodes")
+            yield finding("EPISODES_COPIED", what, file=path, pointer="/episodes")
 
 
 def _check_arms(run: RunDirectory) -> Iterator[Finding]:
