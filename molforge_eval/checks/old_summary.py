@@ -13,6 +13,7 @@ from molforge_eval.catalogue import finding, seen
 from molforge_eval.checks.bounds import contradictions_within, escaped
 from molforge_eval.checks.old_claims import check_claims, counted
 from molforge_eval.checks.old_comparability import settings_of
+from molforge_eval.checks.old_headlines import check_headlines
 from molforge_eval.checks.rounding import agrees, mean_of
 from molforge_eval.findings import Finding
 from molforge_eval.records.old import OldEvaluation, OldRun, OldSummary
@@ -22,8 +23,6 @@ _PATH = layout.SUMMARY
 _SIDES = ("before", "after")
 _NAMES = {"run_name": "RUN_ID_DIFFERS", "base_model": "SUMMARY_DIFFERS", "sft_adapter_path": "SUMMARY_DIFFERS"}
 """What the manifest says, too. The name is all that ties the files of an old run to each other."""
-_HEADLINE = re.compile(r"headline|final_score|^score$|^result$")
-_CHANGE = re.compile(r"delta|improve|gain|lift|change|uplift")
 _MEAN = re.compile(r"(mean|average|avg)(_(final_)?score)?|final_score")
 """Other names of the one mean that every evaluation states."""
 _METRICS = re.compile(r"(eval_)?(metrics|results|scores|aggregates?)")
@@ -31,7 +30,6 @@ _METRICS = re.compile(r"(eval_)?(metrics|results|scores|aggregates?)")
 _NO_METRICS = re.compile(
     r"(^|_)(n|num|count|counts|episodes|planned|valid|total|min|max|std|stdev|stddev|var|variance|time|seconds|step)(_|$)"
 )
-_COUNTS = re.compile(r"(^|_)(n|num|count|episodes|planned|valid|total)(_|$)")
 
 
 def check(run: RunDirectory) -> Iterator[Finding]:
@@ -43,7 +41,7 @@ def check(run: RunDirectory) -> Iterator[Finding]:
     means = {name: _mean_of(run.old, name) for name in _SIDES}
     for name in _SIDES:
         yield from _check_side(run, run.old, name, getattr(run.old.summary, f"eval_{name}"), means[name])
-    yield from _check_claims(run.old, run.old.summary, means)
+    yield from _check_claims(run.old, run.old.summary)
     yield from _check_metrics(run.old, run.old.summary)
 
 
@@ -207,7 +205,7 @@ def _check_copy(name: str, recorded: Mapping[str, Any], found: OldEvaluation) ->
             yield finding("HEADLINE_DIFFERS", what, file=_PATH, pointer=f"/eval_{name}/{escaped(key)}")
 
 
-def _check_claims(old: OldRun, summary: OldSummary, means: Mapping[str, float | None]) -> Iterator[Finding]:
+def _check_claims(old: OldRun, summary: OldSummary) -> Iterator[Finding]:
     """Hold numbers beyond the public ones to what can be, and headlines to the evaluations."""
     extra = summary.model_extra or {}
     for pointer, what in contradictions_within(extra):
@@ -221,30 +219,7 @@ def _check_claims(old: OldRun, summary: OldSummary, means: Mapping[str, float | 
             mean = told.get("average_final_score")
             mean = float(mean) if isinstance(mean, int | float) and not isinstance(mean, bool) else None
             yield from check_claims(_PATH, beside, episodes, pointer=f"/eval_{name}", mean=mean)
-    before, after = means["before"], means["after"]
-    change = None if before is None or after is None else after - before
-    for pointer, name, value in _numbers(extra):
-        if _CHANGE.search(name):
-            wanted = [] if change is None else [change, *([change / before, 100 * change / before] if before else [])]
-            words = "after minus before"
-        elif _HEADLINE.search(name) and not _COUNTS.search(name):
-            wanted = [mean for mean in means.values() if mean is not None]
-            words = "any mean of an evaluation"
-        else:
-            continue
-        if not any(agrees(value, mean) for mean in wanted):
-            what = f"{name} is {seen(value)}, which is not {words}: {seen(wanted)}"
-            yield finding("HEADLINE_DIFFERS", what, file=_PATH, pointer=pointer)
-
-
-def _numbers(values: Mapping[str, Any], pointer: str = "", prefix: str = "") -> Iterator[tuple[str, str, float]]:
-    """List numbers with their pointers, each under its own name and that of the object around it."""
-    for key, value in values.items():
-        name = f"{prefix}{key}".lower()
-        if isinstance(value, Mapping):
-            yield from _numbers(value, f"{pointer}/{escaped(key)}", f"{name}.")
-        elif isinstance(value, int | float) and not isinstance(value, bool):
-            yield f"{pointer}/{escaped(key)}", name, float(value)
+    yield from check_headlines(old, extra)
 
 
 def _check_metrics(old: OldRun, summary: OldSummary) -> Iterator[Finding]:

@@ -49,6 +49,16 @@ class Quantity(NamedTuple):
 
 
 @cache
+def words_of(key: str) -> frozenset[str]:
+    """Split a key into its words.
+
+    >>> sorted(words_of("meanFinalScore")), sorted(words_of("ci95_low"))
+    (['final', 'mean', 'score'], ['ci', 'low'])
+    """
+    return frozenset(_PARTS.findall(_HUMPS.sub("_", key).lower()))
+
+
+@cache
 def quantity_of(key: str) -> Quantity:
     """Read a key.
 
