@@ -15,11 +15,12 @@ from molforge_eval.limits import Limits
 from molforge_eval.log_tables import fits, gated_lines
 from molforge_eval.old_trainer_log import moment_text
 from molforge_eval.records.fields import Tool
-from molforge_eval.records.old import KeyUse, OldRolloutLine
+from molforge_eval.records.old import RUN_NAMES, KeyUse, LineName, OldRolloutLine
 from molforge_eval.rollout_table import CALL_OPENING, MADE, ROLLOUT_SCHEMA
 from molforge_eval.run_files import RunFiles
 
 _BATCH = 2_000
+_MOST_NAMES = 10
 _LONGEST_ERROR = 200
 _LOSING = frozenset(
     {
@@ -51,6 +52,7 @@ class OldRollouts(NamedTuple):
     """Columns of `rollout_table.ROLLOUT_SCHEMA`. Scores of a line that is not done are null: the script writes 0.0."""
     left_out: int
     keys: tuple[KeyUse, ...]
+    names: tuple[LineName, ...] = ()
 
 
 class _Keys:
@@ -86,12 +88,16 @@ def read_old_rollouts(files: RunFiles, ledger: Ledger, limits: Limits) -> OldRol
     if path not in files:
         return OldRollouts(batches[0], 0, ())
     keys = _Keys()
+    names: dict[tuple[str, str], int] = {}
     own = Ledger(limits.findings_a_code)
     for number, line in gated_lines(files, path, own, limits):
         if not fits(line, "rollout_line_v0", path, number, own):
             left_out += 1
             continue
         keys.add(number, line)
+        for key in RUN_NAMES:
+            if key in line and isinstance(line[key], str) and len(names) < _MOST_NAMES:
+                names.setdefault((key, line[key]), number)
         rows.append(_table_row(number, line))
         lost = _lost_calls(line)
         if lost is not None:
@@ -105,7 +111,8 @@ def read_old_rollouts(files: RunFiles, ledger: Ledger, limits: Limits) -> OldRol
     ledger.extend(own.findings())
     ledger.count_omitted(own.omitted())
     left_out += _count_lost(own)
-    return OldRollouts(pl.concat(batches, rechunk=True), left_out, keys.uses())
+    told = tuple(LineName(key=key, name=name, line=number) for (key, name), number in names.items())
+    return OldRollouts(pl.concat(batches, rechunk=True), left_out, keys.uses(), told)
 
 
 def _count_lost(ledger: Ledger) -> int:

@@ -47,6 +47,7 @@ def read_old_run(files: RunFiles, ledger: Ledger, limits: Limits) -> OldRecords:
         trainer_state=trainer.state,
         lines_left_out=rollouts.left_out,
         line_keys=rollouts.keys,
+        line_names=rollouts.names,
     )
     return OldRecords(run, trainer, rollouts.frame)
 

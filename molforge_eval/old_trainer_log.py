@@ -60,6 +60,14 @@ def find_source(files: RunFiles) -> str | None:
     return max(checkpoints)[1] if checkpoints else None
 
 
+def other_states(files: RunFiles, source: str | None) -> list[str]:
+    """List states of the host trainer beside the file that the rows were read from; of checkpoints the newest."""
+    found = [path for path in _STATES if path in files]
+    checkpoints = [(int(match.group(1)), path) for path in files.sizes if (match := _CHECKPOINT.fullmatch(path))]
+    found += [max(checkpoints)[1]] if checkpoints else []
+    return [path for path in found if path != source]
+
+
 def read_old_trainer_log(files: RunFiles, ledger: Ledger, limits: Limits) -> OldTrainerLog:
     """Read the rows from wherever they stand; a run without any has an empty table."""
     source = find_source(files)
@@ -233,7 +241,7 @@ def _table_row(row: _Row) -> dict[str, Any]:
     elapsed = value.get("elapsed_seconds")
     return {
         "line": row.number,
-        "run_id": None,
+        "run_id": value["run_id"] if isinstance(value.get("run_id"), str) else None,
         "type": type_of(value),
         "step": int(value["step"]),
         "time": moment_text(value.get("time")),

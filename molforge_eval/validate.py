@@ -21,6 +21,7 @@ from molforge_eval.checks import (
     old_comparability,
     old_episodes,
     old_evaluations,
+    old_identity,
     old_pictures,
     old_presence,
     old_rollouts,
@@ -74,6 +75,7 @@ CHECKS: Mapping[str, Check] = {
 }
 OLD_CHECKS: Mapping[str, Check] = {
     "old_presence": old_presence.check,
+    "old_identity": old_identity.check,
     "old_episodes": old_episodes.check,
     "old_evaluations": old_evaluations.check,
     "old_comparability": old_comparability.check,

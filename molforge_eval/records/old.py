@@ -164,6 +164,18 @@ class KeyUse(FrozenModel):
     """The first line that lacks it; `None` when none does."""
 
 
+RUN_NAMES = ("run_name", "run_id")
+"""Keys by which a file says of which run it is."""
+
+
+class LineName(FrozenModel):
+    """A run that a line of the rollout log names, and the first line that does."""
+
+    key: str
+    name: str
+    line: Annotated[int, Field(ge=1)]
+
+
 class OldRun(FrozenModel):
     """What a run of format version 0 says besides its two logs; a record that could not be used is `None`."""
 
@@ -181,6 +193,8 @@ class OldRun(FrozenModel):
     """Lines of the rollout log that could not be used."""
     line_keys: tuple[KeyUse, ...] = ()
     """One for each public key; empty when the log has no line that could be used."""
+    line_names: tuple[LineName, ...] = ()
+    """Runs that the lines name, in the order of the log; the first few of them."""
 
     def evaluations(self) -> tuple[tuple[str, OldEvaluation], ...]:
         """Return name and evaluation of those that hold an episode, before first."""

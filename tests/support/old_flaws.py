@@ -473,7 +473,25 @@ OLD_FLAWS: tuple[OldFlaw, ...] = (
     ),
     OldFlaw("HEADLINE_DIFFERS", "headline", top(layout.SUMMARY, headline=0.89), layout.SUMMARY, "/headline"),
     OldFlaw("HEADLINE_DIFFERS", "improvement", top(layout.SUMMARY, improvement=0.95), layout.SUMMARY, "/improvement"),
+    OldFlaw("HEADLINE_DIFFERS", "side", top(layout.SUMMARY, score_before=0.89), layout.SUMMARY, "/score_before"),
+    OldFlaw(
+        "HEADLINE_DIFFERS", "nested", top(layout.SUMMARY, results={"after": 0.89}), layout.SUMMARY, "/results/after"
+    ),
     OldFlaw("METRICS_UNLISTED", "six", _six_metrics, layout.SUMMARY),
+    # --- identity ---
+    OldFlaw(
+        "RUN_ID_DIFFERS",
+        "lines",
+        lines(each(run_name="another")),
+        layout.ROLLOUTS,
+        "/run_name",
+        1,
+        also=("TABLE_COLUMN_MISSING",),
+    ),
+    OldFlaw("RUN_ID_DIFFERS", "rows", rows(each(run_name="another")), layout.TRAINER_LOG, "/run_name", 1),
+    OldFlaw("RUN_ID_DIFFERS", "evaluation", top(layout.AFTER, run_name="another"), layout.AFTER, "/run_name"),
+    OldFlaw("SCHEMA_UNMET", "created", top(layout.MANIFEST, created_at="yesterday"), layout.MANIFEST, "/created_at"),
+    OldFlaw("SCHEMA_UNMET", "moment", lines(each(timestamp="yesterday")), layout.ROLLOUTS, "/timestamp", 1),
     # --- training ---
     OldFlaw("RUN_INCOMPLETE", "stopped", lambda root: _stopped_at(root, 800), layout.MANIFEST, "/rl_max_steps"),
     OldFlaw("STEPS_DIFFER", "beyond", top(layout.MANIFEST, rl_max_steps=3), layout.MANIFEST, "/rl_max_steps"),
