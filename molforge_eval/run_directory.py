@@ -12,7 +12,7 @@ import weakref
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import polars as pl
 
@@ -25,6 +25,7 @@ from molforge_eval.ledger import Ledger
 from molforge_eval.limits import DEFAULT_LIMITS, Limits
 from molforge_eval.log_tables import read_rollouts, read_trainer_log
 from molforge_eval.old_run import read_old_run
+from molforge_eval.old_trainer_log import Form, find_source, read_old_trainer_log
 from molforge_eval.packet_pdf import is_pdf, unpack_packet
 from molforge_eval.record_files import read_json, read_record
 from molforge_eval.records import Checksums, Evaluation, EvaluationPlan, PlotTable, RunManifest, RunSummary
@@ -32,6 +33,13 @@ from molforge_eval.records.old import OldRun
 from molforge_eval.run_files import RunFiles, list_run
 
 _SHOWN_RUNS = 3
+
+
+class StandIn(NamedTuple):
+    """A file that was read in place of the trainer log."""
+
+    source: str
+    form: Form
 
 
 @dataclass(frozen=True)
@@ -62,6 +70,8 @@ class RunDirectory:
     omitted: Mapping[str, int]
     """Findings beyond the limit, by code."""
     limits: Limits
+    stand_in: StandIn | None = None
+    """The file of the host trainer that was read for an absent trainer log; of format version 0 see `old`."""
     old: OldRun | None = None
     """The records of a run of format version 0, whose `manifest`, `before`, `after` and `summary` here are `None`."""
     is_packet: bool = False
@@ -123,16 +133,24 @@ def _load_folder(path: Path, root: Path, ledger: Ledger, limits: Limits) -> RunD
     if _format_version(files, limits) == 0:
         return _load_old(path, files, ledger, limits)
     trainer = read_trainer_log(files, ledger, limits)
+    manifest = read_record(files, layout.MANIFEST, "run_manifest", RunManifest, ledger, limits)
+    rows, stand_in = trainer.frame, None
+    if layout.TRAINER_LOG not in files and find_source(files) is not None:
+        found = read_old_trainer_log(files, ledger, limits)
+        # The host writes no run id; that the rows are of this run is what their place says.
+        run_id = None if manifest is None else manifest.run_id
+        rows = found.frame.with_columns(pl.col("run_id").fill_null(pl.lit(run_id, dtype=pl.String)))
+        stand_in = StandIn(str(found.source), found.form)
     return RunDirectory(
         root=root,
         name=path.name,
         format_version=1,
         files=files,
-        manifest=read_record(files, layout.MANIFEST, "run_manifest", RunManifest, ledger, limits),
+        manifest=manifest,
         plan=read_record(files, layout.PLAN, "eval_plan", EvaluationPlan, ledger, limits),
         before=read_record(files, layout.BEFORE, "evaluation", Evaluation, ledger, limits),
         after=read_record(files, layout.AFTER, "evaluation", Evaluation, ledger, limits),
-        trainer_log=trainer.frame,
+        trainer_log=rows,
         latest_trainer_row=trainer.latest,
         rollouts=read_rollouts(files, ledger, limits),
         summary=read_record(files, layout.SUMMARY, "run_summary", RunSummary, ledger, limits),
@@ -141,6 +159,7 @@ def _load_folder(path: Path, root: Path, ledger: Ledger, limits: Limits) -> RunD
         findings=ledger.findings(),
         omitted=ledger.omitted(),
         limits=limits,
+        stand_in=stand_in,
     )
 
 

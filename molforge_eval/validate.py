@@ -46,6 +46,7 @@ from molforge_eval.findings import Finding
 from molforge_eval.json_positions import lines_of_pointers
 from molforge_eval.ledger import Ledger
 from molforge_eval.limits import DEFAULT_LIMITS, Limits
+from molforge_eval.old_trainer_log import in_source
 from molforge_eval.run_directory import RunDirectory, load
 from molforge_eval.validation_result import ValidationResult
 
@@ -152,7 +153,7 @@ def conclude(
         reason: Why it is not higher when nothing denies it.
         counts: How much was looked at.
     """
-    found = in_order(with_severities(with_lines(ledger.findings(), run), run))
+    found = in_order(with_severities(with_lines(with_sources(ledger.findings(), run), run), run))
     if run.format_version == 0:
         reached, reason = min(reached, "E2"), OLD_REASON
     level, denied = level_of(found, reached)
@@ -167,6 +168,17 @@ def conclude(
         counts=dict(counts),
         findings=found,
         omitted=ledger.omitted(),
+    )
+
+
+def with_sources(findings: Iterable[Finding], run: RunDirectory) -> tuple[Finding, ...]:
+    """Place findings about rows of the trainer in the file that was read in place of its log."""
+    if run.stand_in is None:
+        return tuple(findings)
+    source, form = run.stand_in
+    return tuple(
+        in_source(item, source, form) if item.where.file == layout.TRAINER_LOG and item.where.line is not None else item
+        for item in findings
     )
 
 

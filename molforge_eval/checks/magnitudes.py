@@ -79,7 +79,8 @@ def _check_course(log: pl.DataFrame) -> Iterator[Finding]:
             if value < latest.get(key, value) - 1e-9:
                 yield _in_row(f"{key} is {value:g} after {latest[key]:g}", row["line"], key)
             latest[key] = value
-        if row["type"] != "train":
+        if row["type"] != "train" or row["elapsed_seconds"] is None or elapsed is None:
+            # Rows of the host's own file have no time of ours.
             continue
         each, steps = row.get("step_time"), row["step"] - step
         room = (row["elapsed_seconds"] - elapsed) * 1.05 + _CLOCK_ROOM
@@ -164,7 +165,9 @@ def _check_durations(run: RunDirectory, manifest: RunManifest) -> Iterator[Findi
             yield _in_row(what, row["line"], "train_steps_per_second")
     for line, spent, text in rows.select("line", "elapsed_seconds", "time").iter_rows():
         since = _seconds_since(manifest.started_at, text)
-        if not has_resumed and since is not None and since >= 0.0 and spent > since + _CLOCK_ROOM:
+        if has_resumed or since is None or spent is None:
+            continue
+        if since >= 0.0 and spent > since + _CLOCK_ROOM:
             what = f"elapsed_seconds is {spent:g}, {since:g} s went by since the start of the run"
             yield _in_row(what, line, "elapsed_seconds")
             return

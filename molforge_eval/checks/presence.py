@@ -41,6 +41,8 @@ def check(run: RunDirectory) -> Iterator[Finding]:
     for path in run.files.sizes:
         if layout.is_record(path) or path == layout.CHECKSUMS or path in layout.PACKET_FILES:
             continue
+        if run.stand_in is not None and path == run.stand_in.source:
+            continue
         if path.startswith(f"{layout.ADAPTER_FOLDER}/") and path.endswith(_PICKLES):
             yield from _check_pickle(run, path)
         else:
@@ -51,6 +53,10 @@ def _check_logs(run: RunDirectory) -> Iterator[Finding]:
     steps = 0 if run.manifest is None else run.manifest.steps_completed
     for path in layout.LOGS:
         if path in run.files or run.may_lack(path):
+            continue
+        if path == layout.TRAINER_LOG and run.stand_in is not None:
+            what = f"the rows of the trainer were read from {run.stand_in.source}, for {path} is not there"
+            yield finding("TRAINER_LOG_REPLACED", what, file=run.stand_in.source)
             continue
         if steps:
             yield finding("LOG_MISSING", f"{steps} steps were completed and the run has no {path}", file=path)
