@@ -89,7 +89,7 @@ def _with_options(command: Callable[..., int]) -> Callable[..., int]:
     return _RUNS(command)
 
 
-@click.command(short_help="Check a run directory or archive, up to evidence level E2.")
+@click.command(short_help="Check a run directory, archive or packet, up to evidence level E2.")
 @click.option("--require", type=click.Choice(["E0", "E1", "E2"]), help="Fail when the run reaches less than this.")
 @_with_options
 def validate(runs: tuple[Path, ...], *, require: Literal["E0", "E1", "E2"] | None, **given: Any) -> int:
@@ -140,7 +140,10 @@ def verify(runs: tuple[Path, ...], *, workers: int | None, quiet: bool, **given:
 @click.command(short_help="Tell what a finding means, why it exists and how to mend it.")
 @click.argument("code", required=False)
 def explain(code: str | None) -> None:
-    """Explain one finding code; without a code, list all of them."""
+    """Tell what one finding code means, why the rule exists, and how to mend it; without a code, list all of them.
+
+    CODE is the word that a finding begins with, such as HEADLINE_DIFFERS.
+    """
     from molforge_eval.catalogue import codes, entry_of
 
     if code is None:

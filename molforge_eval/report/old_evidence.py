@@ -5,7 +5,7 @@ Such a run names no plan and no seed, so nothing here is paired, and nothing her
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, get_args
 
 from molforge_env.frozen import FrozenModel
 from molforge_eval.records.fields import Count
@@ -27,19 +27,7 @@ Lack = Literal[
     "machine",
 ]
 FileState = Literal["absent", "empty", "hollow", "unusable", "skipped"]
-LACKS: tuple[Lack, ...] = (
-    "plan",
-    "seeds",
-    "decoding",
-    "arguments",
-    "completions",
-    "rules",
-    "endings",
-    "run_id",
-    "hashes",
-    "adapters",
-    "machine",
-)
+LACKS: tuple[Lack, ...] = get_args(Lack)
 """What the layout has no place for, in the order of the page."""
 
 
