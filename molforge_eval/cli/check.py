@@ -109,7 +109,7 @@ def validate(runs: tuple[Path, ...], *, require: Literal["E0", "E1", "E2"] | Non
     return _answer(runs, validate_run, require=require, **given)
 
 
-@click.command(short_help="Validate, then play every recorded episode again, up to E3, or E4 with the model.")
+@click.command(short_help="Validate, then play every recorded episode again, up to E3 or E4.")
 @click.option("--workers", type=click.IntRange(min=1), help="Processes; as many as the episodes are worth when absent.")
 @with_wish
 @_with_options

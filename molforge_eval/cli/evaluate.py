@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _ELSEWHERE = {
     "explain": ("molforge_eval.cli.check", "Tell what a finding means, why it exists and how to mend it."),
     "validate": ("molforge_eval.cli.check", "Check a run directory, archive or packet, up to evidence level E2."),
-    "verify": ("molforge_eval.cli.check", "Validate, then play every recorded episode again, up to E3, or E4 with the model."),
+    "verify": ("molforge_eval.cli.check", "Validate, then play every recorded episode again, up to E3 or E4."),
 }
 
 

@@ -150,7 +150,7 @@ def test_a_file_that_is_no_run_is_told_what_is_taken(built_run: Path, capsys: py
     what, _, mend = capsys.readouterr().err.splitlines()
 
     assert what == "eval_plan.json is no zip archive that can be read: File is not a zip file"
-    assert mend == "  mend:  Name the folder of a run, a zip archive of one, or its packet PDF; no other file is judged."
+    assert mend.endswith("Name the folder of a run, a zip archive of one, or its packet PDF; no other file is judged.")
 
 
 def test_a_hostile_name_or_text_moves_no_cursor(run_copy: Path, capsys: pytest.CaptureFixture[str]) -> None:
