@@ -10,12 +10,13 @@ import errno
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import NoReturn
 
 import click
 
-from molforge_env.errors import EXIT_SOUND, EXIT_UNREADABLE, EXIT_USAGE, MolForgeError
+from molforge_env.errors import EXIT_SOUND, EXIT_UNREADABLE, EXIT_USAGE, MolForgeError, UnreadableError, UsageError
 
 EXIT_INTERRUPTED = 130
 _OUT_OF_SPACE = (errno.ENOSPC, errno.EDQUOT)
@@ -72,13 +73,19 @@ def report_error(error: MolForgeError) -> int:
     Returns:
         The exit code that belongs to it.
     """
-    print(error, file=sys.stderr)
+    _print_on_stderr(str(error))
     return error.exit_code
 
 
 def report_note(text: str) -> None:
     """Print one line that is no error on standard error."""
-    print(text, file=sys.stderr)
+    _print_on_stderr(text)
+
+
+def _print_on_stderr(text: str) -> None:
+    # What cannot be said there cannot be said anywhere, and the exit code still has to tell it.
+    with suppress(OSError):
+        print(text, file=sys.stderr, flush=True)
 
 
 def _usage_error(error: click.ClickException) -> MolForgeError:
@@ -93,15 +100,24 @@ def _report_unforeseen(error: Exception) -> int:
     if os.environ.get("MOLFORGE_TRACEBACK") == "1":  # noqa: TID251 - read where it is used, before any settings exist
         raise error
     if isinstance(error, OSError) and error.errno in _OUT_OF_SPACE:
-        print(_without_room(error, _place_of(error)), file=sys.stderr)
-        return EXIT_UNREADABLE
+        return report_error(_without_room(error, _place_of(error)))
+    if isinstance(error, FileNotFoundError) and _is_nowhere():
+        what = "the working directory does not exist any more"
+        return report_error(UsageError(what, where="working directory", mend="Change into a folder that exists."))
     what = " ".join(f"{type(error).__name__}: {error}".split())
-    print(
+    _print_on_stderr(
         f"unforeseen error ({what})\n  where: {_place_of(error)}\n"
-        "  mend:  Run it again with MOLFORGE_TRACEBACK=1 and report the output.",
-        file=sys.stderr,
+        "  mend:  Run it again with MOLFORGE_TRACEBACK=1 and report the output."
     )
     return EXIT_UNREADABLE if isinstance(error, OSError) else EXIT_USAGE
+
+
+def _is_nowhere() -> bool:
+    try:
+        Path.cwd()
+    except FileNotFoundError:
+        return True
+    return False
 
 
 def _place_of(error: Exception) -> str:
@@ -122,9 +138,9 @@ def _force_utf8() -> None:
             reconfigure(encoding="utf-8", errors="replace")
 
 
-def _without_room(error: OSError, place: str) -> MolForgeError:
+def _without_room(error: OSError, place: str) -> UnreadableError:
     what = f"there is no room to write to: {error.strerror}"
-    return MolForgeError(what, where=place, mend="Make room where the output goes, and run it again.")
+    return UnreadableError(what, where=place, mend="Make room where the output goes, and run it again.")
 
 
 def _open_closed_streams() -> None:
@@ -143,8 +159,7 @@ def _flush() -> int:
         _silence_stdout()
     except OSError as error:
         _silence_stdout()
-        print(_without_room(error, "standard output"), file=sys.stderr)
-        return EXIT_UNREADABLE
+        return report_error(_without_room(error, "standard output"))
     return EXIT_SOUND
 
 

@@ -6,6 +6,7 @@ within the limits, which are counted while reading: a header that lies about a s
 
 from __future__ import annotations
 
+import errno
 import shutil
 import stat
 import tempfile
@@ -42,6 +43,10 @@ _DEEPEST_NAME = 16
 """Folders and file in one name: a run has three, and every folder more of a hostile one has to be made and removed."""
 _DEEPEST_RUN = 3
 """Folders above a run in an archive: people pack the folder that they keep it in."""
+
+
+OUT_OF_SPACE = (errno.ENOSPC, errno.EDQUOT)
+"""Numbers of the errors by which a disk, or what a user may have of it, says that it is full."""
 
 
 class PackedRun(NamedTuple):
@@ -89,6 +94,27 @@ def pack_run(run_dir: Path, target: Path) -> PackedRun:
     return PackedRun(packed, tuple(path for path in files.sizes if path not in packed))
 
 
+def make_holder(prefix: str) -> Path:
+    """Make a folder to unpack into.
+
+    Raises:
+        UnreadableError: There is no folder for temporary files that can be written.
+    """
+    try:
+        return Path(tempfile.mkdtemp(prefix=prefix))
+    except OSError as error:
+        what = f"nothing can be unpacked: {error.strerror or error}"
+        raise UnreadableError(
+            what, where="TMPDIR", mend="Name a folder that you may write, with room, in TMPDIR."
+        ) from error
+
+
+def without_room(path: Path, error: OSError) -> UnreadableError:
+    """Say that the disk that a file is unpacked to is full."""
+    what = f"there is no room to unpack {printable(path.name)}: {error.strerror}"
+    return UnreadableError(what, where=tempfile.gettempdir(), mend="Make room there, or name another folder in TMPDIR.")
+
+
 def unpack_archive(path: Path, limits: Limits = DEFAULT_LIMITS) -> UnpackedRun:
     """Unpack an archive into a folder of its own.
 
@@ -97,7 +123,7 @@ def unpack_archive(path: Path, limits: Limits = DEFAULT_LIMITS) -> UnpackedRun:
     Raises:
         UnreadableError: The file is no zip archive that can be listed.
     """
-    holder = Path(tempfile.mkdtemp(prefix="molforge-run-"))
+    holder = make_holder("molforge-run-")
     findings: list[Finding] = []
     try:
         with path.open("rb") as file, _opened(file, limits) as archive:
@@ -113,6 +139,8 @@ def unpack_archive(path: Path, limits: Limits = DEFAULT_LIMITS) -> UnpackedRun:
         shutil.rmtree(holder, ignore_errors=True)
         if not isinstance(error, zipfile.BadZipFile | OSError | NotImplementedError | ValueError):
             raise
+        if isinstance(error, OSError) and error.errno in OUT_OF_SPACE:
+            raise without_room(path, error) from error
         reason = (isinstance(error, OSError) and error.strerror) or error
         raise UnreadableError(
             f"{printable(path.name)} is no zip archive that can be read: {printable(str(reason))}",
@@ -245,6 +273,9 @@ def _write_member(
                     return written, ("ARCHIVE_MEMBER_INFLATES", what)
                 written_file.write(chunk)
     except (zipfile.BadZipFile, zlib.error, OSError, EOFError, NotImplementedError, RuntimeError) as error:
+        if isinstance(error, OSError) and error.errno in OUT_OF_SPACE:
+            # The judge's own disk is full: no fault of the archive.
+            raise
         reason = (isinstance(error, OSError) and error.strerror) or error
         return written, ("ARCHIVE_MEMBER_UNREADABLE", f"the member cannot be unpacked: {reason}")
     return written, None

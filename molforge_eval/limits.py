@@ -22,6 +22,10 @@ class Limits(FrozenModel):
     """Most values in a file of one JSON text: many small ones take far more memory than their bytes."""
     log_faults: Positive = 100_000
     """Most faults of the lines of one log; the rest of it is not read."""
+    trainer_keys: Positive = 1_000
+    """Most different keys in the rows of a trainer log: each is a column of the table."""
+    trainer_cells: Positive = 8_000_000
+    """Rows of a trainer log times its different keys."""
     json_depth: Positive = 64
     """Deepest nesting of lists and objects."""
     number_digits: Positive = 400

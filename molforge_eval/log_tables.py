@@ -70,7 +70,8 @@ def read_trainer_log(files: RunFiles, ledger: Ledger, limits: Limits) -> Trainer
     """Read the trainer log; every key that any row has is a column, wherever it first stands."""
     rows: list[dict[str, Any]] = []
     latest: Mapping[str, Any] | None = None
-    for number, row in gated_lines(files, layout.TRAINER_LOG, ledger, limits):
+    lines = gated_lines(files, layout.TRAINER_LOG, ledger, limits)
+    for number, row in within_room(lines, ledger, limits, layout.TRAINER_LOG):
         if not fits(row, "trainer_row", layout.TRAINER_LOG, number, ledger):
             continue
         if row["type"] == "train":
@@ -82,6 +83,33 @@ def read_trainer_log(files: RunFiles, ledger: Ledger, limits: Limits) -> Trainer
             row["line_"] = own_line
         rows.append({"line": number, **row})
     return TrainerTable(trainer_frame(rows, ledger, layout.TRAINER_LOG), latest)
+
+
+def within_room(
+    rows: Iterable[tuple[int, dict[str, Any]]], ledger: Ledger, limits: Limits, path: str
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield numbered rows while their table stays within the limits; the first row beyond ends it, and is named.
+
+    Rows of few keys each, but of other keys in each, make a table that is far larger than their file.
+
+    Args:
+        rows: Number and keys of each row.
+        ledger: Told where the reading ends.
+        limits: Bounds on columns, and on rows times columns.
+        path: File that the rows stand in.
+    """
+    keys: set[str] = set()
+    for count, (number, row) in enumerate(rows, 1):
+        keys.update(row)
+        if len(keys) > limits.trainer_keys:
+            what = f"{len(keys)} different keys to here, the limit is {limits.trainer_keys}"
+        elif count * len(keys) > limits.trainer_cells:
+            what = f"{count} rows of {len(keys)} keys to here, the limit is {limits.trainer_cells} values"
+        else:
+            yield number, row
+            continue
+        ledger.add(finding("LOG_UNREAD", f"{what}; the rest was not read", file=path, line=number))
+        return
 
 
 def trainer_frame(rows: Sequence[Mapping[str, Any]], ledger: Ledger, path: str) -> pl.DataFrame:

@@ -20,7 +20,7 @@ from molforge_eval.findings import Finding, Place
 from molforge_eval.json_lines import read_lines
 from molforge_eval.ledger import Ledger
 from molforge_eval.limits import Limits
-from molforge_eval.log_tables import fits, trainer_frame
+from molforge_eval.log_tables import fits, trainer_frame, within_room
 from molforge_eval.record_files import read_json, record_of
 from molforge_eval.records.fields import utc_text
 from molforge_eval.records.old import OldTrainerState
@@ -81,7 +81,8 @@ def read_old_trainer_log(files: RunFiles, ledger: Ledger, limits: Limits) -> Old
         rows, form, state = _rows_of_document(files, source, ledger, limits)
     path = source or layout.TRAINER_LOG
     mixed = Ledger(limits.findings_a_code)
-    frame = trainer_frame([_table_row(row) for row in rows], mixed, path)
+    numbered = ((row.number, _table_row(row)) for row in rows)
+    frame = trainer_frame([row for _, row in within_room(numbered, mixed, limits, path)], mixed, path)
     ledger.extend(in_source(item, path, form) for item in mixed.findings())
     return OldTrainerLog(frame, dict(rows[-1].value) if rows else None, source, form, state)
 

@@ -6,10 +6,11 @@ path of a file comes from the layout by the name of the attachment, never from t
 
 from __future__ import annotations
 
+import errno
+import os
 import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,7 +19,7 @@ import orjson
 
 from molforge_env.errors import UnreadableError
 from molforge_eval import layout, pdf_reader
-from molforge_eval.archive import UnpackedRun
+from molforge_eval.archive import OUT_OF_SPACE, UnpackedRun, make_holder, without_room
 from molforge_eval.catalogue import finding, printable, seen
 from molforge_eval.findings import Finding
 from molforge_eval.limits import DEFAULT_LIMITS, Limits
@@ -73,13 +74,15 @@ def unpack_packet(path: Path, limits: Limits = DEFAULT_LIMITS) -> UnpackedPacket
     size = path.stat().st_size
     if size > limits.pdf_bytes:
         raise _unreadable(path, f"the PDF has {size} bytes, the limit pdf_bytes is {limits.pdf_bytes}")
-    holder = Path(tempfile.mkdtemp(prefix="molforge-packet-"))
+    holder = make_holder("molforge-packet-")
     try:
         listing = _read_in_child(path, holder, limits)
         findings = tuple(_settle(listing, path, holder, limits))
         _want_a_run(listing, path, holder)
-    except BaseException:
+    except BaseException as error:
         shutil.rmtree(holder, ignore_errors=True)
+        if isinstance(error, OSError) and error.errno in OUT_OF_SPACE:
+            raise without_room(path, error) from error
         raise
     return UnpackedPacket(UnpackedRun(holder, holder / "run", findings), listing["first_page"])
 
@@ -115,6 +118,8 @@ def _read_in_child(path: Path, holder: Path, limits: Limits) -> dict[str, Any]:
             raise _unreadable(path, "it is encrypted")
         case pdf_reader.CROWDED:
             raise _unreadable(path, f"it has more objects than the limit pdf_objects, {limits.pdf_objects}")
+        case pdf_reader.FULL:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         case pdf_reader.UNREADABLE:
             raise _unreadable(path, (done.stderr.strip().splitlines() or ["it is broken"])[-1][:200])
         case code:

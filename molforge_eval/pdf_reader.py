@@ -6,6 +6,7 @@ one folder; a name in the PDF never becomes a path.
 
 from __future__ import annotations
 
+import errno
 import resource
 import sys
 import zlib
@@ -22,7 +23,8 @@ if TYPE_CHECKING:
 UNREADABLE = 96
 ENCRYPTED = 95
 CROWDED = 94
-"""Exit codes: no PDF, an encrypted one, one with more objects than the limit."""
+FULL = 93
+"""Exit codes: no PDF, an encrypted one, one with more objects than the limit; a disk without room to unpack it."""
 _CHUNK = 2**18
 _RATIO_FROM = 2**20
 _MOST_NODES = 2_000
@@ -73,12 +75,14 @@ def read_packet(folder: Path, order: dict[str, Any]) -> int:
             if len(pdf.objects) > order["objects"]:
                 return CROWDED
             listing = _read(pdf, folder, order)
+        (folder / "listing.json").write_bytes(orjson.dumps(listing))
     except pikepdf.PasswordError:
         return ENCRYPTED
     except (pikepdf.PdfError, ValueError, TypeError, OverflowError, OSError, RecursionError) as error:
+        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+            return FULL
         sys.stderr.write(f"{type(error).__name__}: {error}".replace("\n", " ") + "\n")
         return UNREADABLE
-    (folder / "listing.json").write_bytes(orjson.dumps(listing))
     return 0
 
 

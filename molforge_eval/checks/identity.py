@@ -39,6 +39,8 @@ def _check_run_ids(run: RunDirectory) -> Iterator[Finding]:
             yield finding("RUN_ID_DIFFERS", what, file=path, pointer="/run_id")
     for path, table in ((layout.ROLLOUTS, run.rollouts), (layout.TRAINER_LOG, run.trainer_log)):
         expected = expected or (table["run_id"][0] if len(table) else None)
+        if expected is None:
+            continue
         foreign = table.filter(pl.col("run_id") != expected).group_by("run_id").agg(pl.col("line").min(), pl.len())
         for run_id, line, count in foreign.sort("line").iter_rows():
             what = f"run id {seen(run_id)} on {count} lines, the run is {expected}"

@@ -38,7 +38,7 @@ def _expand(_context: click.Context, _argument: click.Parameter, given: tuple[Pa
 
 
 _RUNS = click.argument(
-    "runs", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="RUN...", callback=_expand
+    "runs", nargs=-1, required=True, type=click.Path(path_type=Path, readable=False), metavar="RUN...", callback=_expand
 )
 _OPTIONS = (
     click.option("--strict", is_flag=True, help="A warning fails the run too."),

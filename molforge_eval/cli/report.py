@@ -37,7 +37,7 @@ def cli() -> None:
 
 
 @cli.command(short_help="Check a run and write its packet.")
-@click.argument("run_dir", type=click.Path(path_type=Path), metavar="RUN")
+@click.argument("run_dir", type=click.Path(path_type=Path, readable=False), metavar="RUN")
 @click.option(
     "--out", type=click.Path(file_okay=False, path_type=Path), help="Folder to write to; the run's own when absent."
 )

@@ -191,3 +191,17 @@ def test_a_narrow_code_page_is_no_error() -> None:
 
     assert (done.returncode, done.stderr) == (0, b"")
     assert "→" in done.stdout.decode("utf-8")
+
+
+def test_an_error_that_nobody_can_be_told_keeps_its_exit_code() -> None:
+    body = "from molforge_env.errors import UnreadableError; raise UnreadableError('a', where='b', mend='c')"
+
+    assert _run_apart(body, "2>/dev/full").returncode == UnreadableError.exit_code
+
+
+def test_a_working_directory_that_is_gone_is_told_of(tmp_path: Path) -> None:
+    body = "import os; os.mkdir('gone'); os.chdir('gone'); os.rmdir('../gone'); os.getcwd()"
+    done = _run_apart(f"import os; os.chdir({str(tmp_path)!r}); {body}", "")
+
+    assert done.returncode == UsageError.exit_code
+    assert done.stderr.splitlines()[0] == "the working directory does not exist any more"

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import errno
+import io
 import os
 import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
+import warnings
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import orjson
 import pytest
@@ -165,24 +172,32 @@ def test_a_hostile_name_or_text_moves_no_cursor(run_copy: Path, capsys: pytest.C
     assert "u001b[2Jstray" in out
 
 
+def pieces_of(screen: io.FileIO) -> Iterator[bytes]:
+    """Read a terminal until its writer has ended, which Linux tells by an error."""
+    with suppress(OSError):
+        while piece := screen.read(1 << 16):
+            yield piece
+
+
 def test_the_progress_line_of_a_terminal_shows_a_hostile_name_escaped(run_copy: Path) -> None:
     hostile = run_copy.with_name("a\x1b]0;owned\x07[bold]\u202e")
     run_copy.rename(hostile)
     program = "from molforge_eval.cli.evaluate import main; main()"
     ours, theirs = os.openpty()
-    os.set_blocking(ours, False)
-    try:
-        subprocess.run(
+    with (
+        os.fdopen(ours, "rb", buffering=0) as screen,
+        subprocess.Popen(
             [sys.executable, "-c", program, "verify", str(hostile), "--workers", "1"],
             stdout=subprocess.DEVNULL,
             stderr=theirs,
             env={**os.environ, "TERM": "xterm", "COLUMNS": "200"},
-            check=True,
-        )
-        shown = os.read(ours, 1 << 16)
-    finally:
-        os.close(ours)
+        ) as child,
+    ):
         os.close(theirs)
+        # A slow machine draws the line many times: a terminal that nobody reads is full after 4 KiB, and its writer
+        # waits for ever.
+        shown = b"".join(pieces_of(screen))
+    assert child.returncode == 0
 
     assert rb"playing a\u001b]0;owned\u0007[bold]\u202e again" in shown
     assert b"\x1b]0;" not in shown
@@ -304,3 +319,74 @@ def test_without_the_packages_of_a_model_regeneration_says_what_to_install(
     assert "playing a model needs trl, which this environment has not" in told
     assert 'pip install -c constraints.txt ".[train]"' in told
     assert len(told.splitlines()) == 3
+
+
+def test_whether_a_run_may_be_read_is_found_by_reading_it_so_that_one_hides_no_other(
+    run_copy: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    locked = run_copy.with_name("locked.zip")
+    pack_run(run_copy, locked)
+    opened = Path.open
+
+    def refuse(path: Path, *given: Any, **named: Any) -> Any:
+        if path == locked:
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        return opened(path, *given, **named)
+
+    monkeypatch.setattr(os, "access", lambda *_given, **_named: False)
+    monkeypatch.setattr(Path, "open", refuse)
+
+    assert run("validate", locked, run_copy) == 3
+    told = capsys.readouterr()
+    assert told.err.startswith("locked.zip is no zip archive that can be read: Permission denied\n")
+    assert "findings: none" in told.out
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
+def test_a_disk_that_is_full_while_an_archive_is_unpacked_is_no_fault_of_the_archive(
+    run_copy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], number: int
+) -> None:
+    archive = tmp_path / "run.zip"
+    pack_run(run_copy, archive)
+    room = tmp_path / "room"
+    room.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(room))
+    opened = Path.open
+
+    def fill(path: Path, *given: Any, **named: Any) -> Any:
+        if path.name == "eval_plan.json":
+            raise OSError(number, os.strerror(number))
+        return opened(path, *given, **named)
+
+    monkeypatch.setattr(Path, "open", fill)
+
+    assert run("validate", archive) == 3
+    what, where, mend = capsys.readouterr().err.splitlines()
+    assert what == f"there is no room to unpack run.zip: {os.strerror(number)}"
+    assert where == f"  where: {room}"
+    assert "TMPDIR" in mend
+    assert not list(room.iterdir())
+
+
+def test_a_folder_for_temporary_files_that_is_none_is_named(
+    run_copy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    archive = tmp_path / "run.zip"
+    pack_run(run_copy, archive)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "absent"))
+
+    assert run("validate", archive) == 3
+    assert capsys.readouterr().err.splitlines()[:2] == [
+        "nothing can be unpacked: No such file or directory",
+        "  where: TMPDIR",
+    ]
+
+
+def test_a_run_in_which_nothing_names_a_run_id_is_judged_without_a_warning_of_a_library(run_copy: Path) -> None:
+    for path in run_copy.rglob("*"):
+        if path.suffix in {".json", ".jsonl"}:
+            path.write_bytes(b"")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+
+        assert run("validate", run_copy, "--quiet") == 1

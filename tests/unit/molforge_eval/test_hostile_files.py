@@ -15,7 +15,9 @@ import zlib
 from collections.abc import Callable
 from pathlib import Path
 
+import orjson
 import pytest
+from old_layout import make_old_run
 from PIL import Image
 
 from molforge_env.errors import UnreadableError
@@ -299,6 +301,31 @@ def test_a_log_of_nothing_but_noise_ends_at_the_limit(run_copy: Path) -> None:
 
     assert item.where.line is not None
     assert item.where.line < 3_000
+
+
+@pytest.mark.parametrize("form", [0, 1])
+@pytest.mark.parametrize(
+    ("limits", "line", "words"),
+    [
+        (Limits(), 12, "different keys to here, the limit is 1000; the rest was not read"),
+        (Limits(trainer_keys=100_000, trainer_cells=100_000), 32, "keys to here, the limit is 100000 values"),
+    ],
+)
+def test_a_trainer_log_with_new_keys_in_each_row_ends_at_the_limit(
+    run_copy: Path, tmp_path: Path, form: int, limits: Limits, line: int, words: str
+) -> None:
+    root = run_copy if form else make_old_run(run_copy, tmp_path / "old")
+    row = orjson.loads((root / layout.TRAINER_LOG).read_bytes().splitlines()[0])
+    rows = [row | {"step": place + 1} | {f"k{place}_{key}": 1.0 for key in range(100)} for place in range(200)]
+    (root / layout.TRAINER_LOG).write_bytes(b"".join(orjson.dumps(item) + b"\n" for item in rows))
+    result = validate(root, limits)
+    (item,) = (found for found in result.findings if found.code == "LOG_UNREAD")
+
+    assert words in item.what
+    assert item.where.line is not None
+    assert abs(item.where.line - line) <= 2
+    assert result.counts["trainer_rows"] == item.where.line - 1
+    assert "CHECK_STOPPED" not in {found.code for found in result.findings}
 
 
 def test_rows_that_do_not_fit_are_counted_and_not_explained_without_end(run_copy: Path) -> None:
