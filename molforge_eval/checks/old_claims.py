@@ -227,7 +227,7 @@ def _fault_of_score(claim: _Claim, scores: Sequence[float]) -> _Fault | None:
     wanted = _computed(kind or "mean", scores)
     if not wanted or any(agrees(value, computed) for computed in wanted):
         return None
-    return "SUMMARY_DIFFERS", f"recorded is {seen(value)}, the {len(scores)} episodes give {seen(wanted[-1])}"
+    return "SUMMARY_DIFFERS", f"recorded is {seen(value)}, computed over n={len(scores)} it is {seen(wanted[-1])}"
 
 
 def _computed(kind: str, scores: Sequence[float]) -> list[float]:

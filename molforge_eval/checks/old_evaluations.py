@@ -77,7 +77,9 @@ def _check_counts(path: str, evaluation: OldEvaluation, episodes: Sequence[OldEp
     if not valid:
         recorded = evaluation.average_final_score
         mean = "" if recorded is None else f", and their mean is given as {seen(recorded)}"
-        what = f"0 of {planned} episodes counted{mean}; the first error is {seen(error_of(episodes[0]))}"
+        error = next((own for episode in episodes if (own := error_of(episode)) is not None), None)
+        why = "no episode has a score" if error is None else f"the first error is {seen(error)}"
+        what = f"0 of {planned} episodes counted{mean}; {why}"
         yield finding("EVALUATION_FAILED", what, file=path, pointer="/episodes")
     elif valid < planned:
         what = f"{valid} of {planned} episodes counted"
