@@ -86,8 +86,20 @@ def _check_numbers(run: RunDirectory, value: Any) -> Iterator[Finding]:
     from molforge_eval.report.evidence import Evidence
     from molforge_eval.report.recount import recount
 
+    if any(path in run.files and record is None for path, record in _sources(run)):
+        # It is named where it cannot be read, and every number of it would be missing here.
+        return
     for difference in recount(Evidence.model_validate(value), run):
         yield finding("PACKET_NUMBER_DIFFERS", difference.what, file=layout.EVIDENCE, pointer=difference.pointer)
+
+
+def _sources(run: RunDirectory) -> tuple[tuple[str, object], ...]:
+    """Pair the records that a packet is computed from with what was read of them."""
+    if run.old is not None:
+        old = run.old
+        return (layout.MANIFEST, old.manifest), (layout.BEFORE, old.before), (layout.AFTER, old.after)
+    heads = ((layout.MANIFEST, run.manifest), (layout.PLAN, run.plan))
+    return *heads, (layout.BEFORE, run.before), (layout.AFTER, run.after)
 
 
 def _check_carried(run: RunDirectory) -> Iterator[Finding]:
