@@ -29,6 +29,8 @@ _HEAD = b"%PDF-"
 _HEAD_WITHIN = 1024
 """Readers of PDF look for its head in so many bytes."""
 _LISTING_BYTES = 16 * 2**20
+_LONGEST_WAIT = 10**9
+"""Seconds; the clock of the platform counts no further than a few times that."""
 _FAULTS = {
     "repeated": "PACKET_ATTACHMENT_REPEATED",
     "unknown": "PACKET_ATTACHMENT_UNKNOWN",
@@ -107,7 +109,12 @@ def _read_in_child(path: Path, holder: Path, limits: Limits) -> dict[str, Any]:
     command = [sys.executable, "-P", "-m", pdf_reader.__name__, str(holder)]
     try:
         done = subprocess.run(  # noqa: S603 # our own module, no shell
-            command, check=False, capture_output=True, timeout=limits.pdf_seconds, text=True, errors="replace"
+            command,
+            check=False,
+            capture_output=True,
+            timeout=min(limits.pdf_seconds, _LONGEST_WAIT),
+            text=True,
+            errors="replace",
         )
     except subprocess.TimeoutExpired as error:
         raise _unreadable(path, f"reading it took longer than {limits.pdf_seconds} seconds") from error

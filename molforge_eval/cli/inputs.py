@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from fnmatch import translate
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from molforge_env.command_line import report_note
 from molforge_env.errors import UsageError
@@ -128,9 +128,16 @@ def _walk_deep(folder: Path, rest: Sequence[str], walk: _Walk) -> Iterator[Path]
 
 @contextmanager
 def ended_like_a_key() -> Iterator[None]:
-    """Let a request to end unwind as Ctrl-C does, so that what was unpacked is removed."""
+    """Let a request to end, or a terminal that is closed, unwind as Ctrl-C does, so that what was unpacked is removed.
+
+    One that the caller has the process ignore, as `nohup` does, stays ignored.
+    """
+    earlier: dict[signal.Signals, Any] = {}
     try:
-        earlier = signal.signal(signal.SIGTERM, signal.default_int_handler)
+        # Windows has no terminals to close.
+        for number in {signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)}:
+            if signal.getsignal(number) != signal.SIG_IGN:
+                earlier[number] = signal.signal(number, signal.default_int_handler)
     except ValueError:
         # Only the main thread may ask; a caller's thread has its own way to end.
         yield
@@ -138,4 +145,5 @@ def ended_like_a_key() -> Iterator[None]:
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, earlier)
+        for number, handler in earlier.items():
+            signal.signal(number, handler)

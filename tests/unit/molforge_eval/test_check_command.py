@@ -27,6 +27,7 @@ from molforge_eval import layout
 from molforge_eval.archive import pack_run
 from molforge_eval.catalogue import codes
 from molforge_eval.cli.evaluate import cli
+from molforge_eval.cli.inputs import ended_like_a_key
 from molforge_eval.run_directory import load
 from molforge_eval.shape import shape_of
 
@@ -270,7 +271,10 @@ def test_a_validation_writes_nothing_into_the_run(run_copy: Path, tmp_path: Path
     assert contents(run_copy) == contents(untouched)
 
 
-def test_a_request_to_end_leaves_nothing_of_an_archive(sample_run: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_request_to_end_or_a_closed_terminal_leaves_nothing_of_an_archive(
+    sample_run: Path, tmp_path: Path, number: signal.Signals
+) -> None:
     pack_run(sample_run, tmp_path / "run.zip")
     place = tmp_path / "place"
     place.mkdir()
@@ -280,7 +284,7 @@ def test_a_request_to_end_leaves_nothing_of_an_archive(sample_run: Path, tmp_pat
         process = subprocess.Popen(command, env={**os.environ, "TMPDIR": str(place)}, stderr=subprocess.PIPE)
         while process.poll() is None and not list(place.glob("molforge-run-*/*/run_manifest.json")):
             time.sleep(0.01)
-        process.send_signal(signal.SIGTERM)
+        process.send_signal(number)
         _, told = process.communicate(timeout=60)
         # On a busy machine the check can be through before it is asked to end.
         if process.returncode != EXIT_SOUND:
@@ -390,3 +394,15 @@ def test_a_run_in_which_nothing_names_a_run_id_is_judged_without_a_warning_of_a_
         warnings.simplefilter("error")
 
         assert run("validate", run_copy, "--quiet") == 1
+
+
+def test_a_closed_terminal_ends_nothing_that_is_to_outlive_it() -> None:
+    earlier = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with ended_like_a_key():
+            os.kill(os.getpid(), signal.SIGHUP)
+            assert signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
+            assert signal.getsignal(signal.SIGTERM) is signal.default_int_handler
+        assert signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGHUP, earlier)

@@ -246,6 +246,14 @@ def test_a_tree_of_attachments_that_bites_its_tail_ends(run_copy: Path) -> None:
     assert codes_of(packet_of(run_copy, change=knot)) == {CARRIED}
 
 
+def test_limits_beyond_every_clock_and_memory_are_none(tmp_path: Path, private_folder: Path) -> None:
+    path = write_packet(tmp_path / "p.pdf", [])
+    most = 10**15 - 1
+
+    assert "nothing is attached" in why(path, Limits(pdf_seconds=most, pdf_memory_bytes=most, archive_bytes=most))
+    assert list(private_folder.iterdir()) == []
+
+
 def test_a_reader_that_may_use_no_memory_is_an_end_in_three_lines(tmp_path: Path, private_folder: Path) -> None:
     path = write_packet(tmp_path / "p.pdf", [("eval_plan.json", b"{}")])
 
