@@ -29,8 +29,8 @@ _HEAD = b"%PDF-"
 _HEAD_WITHIN = 1024
 """Readers of PDF look for its head in so many bytes."""
 _LISTING_BYTES = 16 * 2**20
-_LONGEST_WAIT = 10**9
-"""Seconds; the clock of the platform counts no further than a few times that."""
+_LONGEST_WAIT = 10**6
+"""Seconds; a wait of the platform counts no further than twice that."""
 _FAULTS = {
     "repeated": "PACKET_ATTACHMENT_REPEATED",
     "unknown": "PACKET_ATTACHMENT_UNKNOWN",
