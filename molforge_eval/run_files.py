@@ -65,8 +65,9 @@ def list_run(root: Path, limits: Limits = DEFAULT_LIMITS) -> RunFiles:
         UnreadableError: The directory is absent, is none, or may not be read.
     """
     if not root.is_dir():
-        what = f"{root} is no directory" if root.exists() else f"run directory {root} does not exist"
-        raise UnreadableError(what, where=str(root), mend="Name the folder that holds run_manifest.json.")
+        what = f"{root} is no directory" if root.exists() else f"{root} does not exist"
+        mend = "Name the folder that holds run_manifest.json, a zip archive of it, or its packet PDF."
+        raise UnreadableError(what, where=str(root), mend=mend)
     sizes: dict[str, int] = {}
     findings: list[Finding] = []
     folders = [""]

@@ -147,8 +147,9 @@ def explain(code: str | None) -> None:
     from molforge_eval.catalogue import codes, entry_of
 
     if code is None:
+        width = max(map(len, codes()))
         for entry in codes().values():
-            click.echo(f"{entry.code:<26} {entry.severity:<8} {entry.level}  {entry.meaning}")
+            click.echo(f"{entry.code:<{width}} {entry.severity:<8} {entry.level}  {entry.meaning}")
         return
     entry = entry_of(code.upper())
     click.echo(f"{entry.code}: {entry.meaning}")
@@ -201,7 +202,7 @@ def _answer(
         result = result.limited_to(codes) if codes else result
         judged.append(asked._replace(result=result))
         if outputs.printed == "text" and not quiet:
-            click.echo(render("text", judged[-1:], show_all=show_all), nl=False)
+            click.echo("\n" * (len(judged) > 1) + render("text", judged[-1:], show_all=show_all), nl=False)
         if result.has_errors(strict=strict):
             code = max(code, EXIT_FINDINGS)
         elif not _reaches(result, require):

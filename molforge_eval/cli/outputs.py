@@ -76,7 +76,7 @@ def render(kind: str, runs: Sequence[JudgedRun], *, show_all: bool) -> str:
 
     results = [run.result for run in runs if run.result is not None]
     if kind == "text":
-        return "".join(text.render(result, show_all=show_all) for result in results)
+        return "\n".join(text.render(result, show_all=show_all) for result in results)
     if kind == "json":
         return machine.render(runs)
     if kind == "github":

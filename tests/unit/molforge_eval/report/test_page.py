@@ -164,7 +164,7 @@ def test_a_packet_asks_for_no_more_than_its_commands_give(page_of, case) -> None
     assert " --regenerate</code>" not in text
     assert ("Compare the root hash" in text) == (case not in {"withheld", "no plan"})
     assert "1 seeds" not in text
-    assert ("it must print level E3 and 0 episodes differing" in text) == (case not in {"withheld", "no plan"})
+    assert ("must print level E3 and 0 episodes differing" in text) == (case not in {"withheld", "no plan"})
 
 
 def test_without_any_evaluation_no_tile_counts_episodes(check, plan) -> None:
@@ -194,7 +194,9 @@ def test_a_packet_whose_model_has_played_again_shows_the_highest_level(page_of, 
     assert "Not shown: that the sampled episodes are the model" in text
     assert "nor the losses, nor how many runs were made." in text
     assert text.count(" --regenerate</code>") == 3
-    assert "it must print level E4 and 0 episodes differing" in text
+    assert "must print level E4 and 0 episodes differing" in text
+    assert 'pip install -c constraints.txt ".[train]"' in text.replace("&#34;", '"')
+    assert "<code>molforge-eval verify judge_packet.pdf</code>" in text
 
 
 def test_a_packet_whose_model_has_played_after_training_only_says_so(page_of, evidence_of) -> None:
