@@ -14,6 +14,7 @@ from molforge_eval.checks.old_evaluations import is_constant
 from molforge_eval.findings import Finding
 from molforge_eval.records.old import OldEpisode, OldEvaluation
 from molforge_eval.run_directory import RunDirectory
+from molforge_eval.strict_json import pointer_of
 
 _SETTINGS = re.compile(
     r"(^|[/_.\s-])(temperature|top|sampl(e|ing)|decoding|seeds?|turns?|budget|horizon|tokens?|length|limit|penalty|beams"
@@ -30,6 +31,8 @@ _RESULTS = re.compile(
     r"|seconds|runtime|created|started|ended|finished|timestamp|adapter|checkpoint|path|output|run_name|label|reason"
 )
 _SEEDS = ("seed", "seeds")
+_TASKS = "episodes by task"
+_OF_EPISODES = "episodes/*/"
 
 
 def check(run: RunDirectory) -> Iterator[Finding]:
@@ -39,7 +42,7 @@ def check(run: RunDirectory) -> Iterator[Finding]:
     (_, before), (_, after) = run.old.evaluations()
     for key, left, right in _differences(before, after):
         what = f"{key}: {seen(left)} before, {seen(right)} after"
-        yield finding("BEFORE_AFTER_UNLIKE", what, file=layout.AFTER, pointer=key)
+        yield finding("BEFORE_AFTER_UNLIKE", what, file=layout.AFTER, pointer=_pointer_of(key, after))
     if not any(_seeds_of(evaluation) for evaluation in (before, after)):
         what = "neither evaluation names seeds: no episode is the pair of another, and a paired difference is refused"
         yield finding("SEEDS_ABSENT", what, file=layout.AFTER, pointer="/episodes")
@@ -50,7 +53,7 @@ def settings_of(evaluation: OldEvaluation) -> dict[str, Any]:
     """Collect what an evaluation says about how it was played, by key; results and names are no settings."""
     found = dict(_settings_in(evaluation.model_extra or {}))
     for episode in evaluation.episodes or ():
-        for key, value in _settings_in(episode.model_extra or {}, "episodes/*/"):
+        for key, value in _settings_in(episode.model_extra or {}, _OF_EPISODES):
             if key.rsplit("/", 1)[-1] not in _SEEDS:
                 values = found.setdefault(key, [])
                 if isinstance(values, list) and value not in values:
@@ -70,7 +73,7 @@ def _settings_in(values: Mapping[str, Any], prefix: str = "", *, is_held: bool =
 def _differences(before: OldEvaluation, after: OldEvaluation) -> Iterator[tuple[str, Any, Any]]:
     left, right = (_tasks_of(evaluation.episodes or ()) for evaluation in (before, after))
     if left != right:
-        yield "episodes by task", left, right
+        yield _TASKS, left, right
     seeds = [_seeds_of(evaluation) for evaluation in (before, after)]
     if seeds[0] != seeds[1]:
         yield "seeds", seeds[0], seeds[1]
@@ -78,6 +81,16 @@ def _differences(before: OldEvaluation, after: OldEvaluation) -> Iterator[tuple[
     for key in dict.fromkeys([*known[0], *known[1]]):
         if key not in _SEEDS and known[0].get(key) != known[1].get(key):
             yield key, known[0].get(key), known[1].get(key)
+
+
+def _pointer_of(key: str, evaluation: OldEvaluation) -> str:
+    """Point at what differs; what no single value of the file says is said of its episodes."""
+    extra = evaluation.model_extra or {}
+    if key == _TASKS or key.startswith(_OF_EPISODES):
+        return "/episodes"
+    if key == "seeds":
+        return next((f"/{name}" for name in _SEEDS if name in extra), "/episodes")
+    return pointer_of([key] if key in extra else key.split("."))
 
 
 def _tasks_of(episodes: Sequence[OldEpisode]) -> dict[str, int]:

@@ -418,8 +418,8 @@ OLD_FLAWS: tuple[OldFlaw, ...] = (
     ),
     OldFlaw("EPISODES_COPIED", "five", _five_alike, layout.AFTER, "/episodes"),
     # --- comparability ---
-    OldFlaw("BEFORE_AFTER_UNLIKE", "tasks", _many_tasks, layout.AFTER, "episodes by task"),
-    OldFlaw("BEFORE_AFTER_UNLIKE", "seeds", _other_seeds, layout.AFTER, "seeds", lost=_UNPLAYED),
+    OldFlaw("BEFORE_AFTER_UNLIKE", "tasks", _many_tasks, layout.AFTER, "/episodes"),
+    OldFlaw("BEFORE_AFTER_UNLIKE", "seeds", _other_seeds, layout.AFTER, "/episodes", lost=_UNPLAYED),
     OldFlaw(
         "BEFORE_AFTER_UNLIKE",
         "settings",
@@ -428,14 +428,14 @@ OLD_FLAWS: tuple[OldFlaw, ...] = (
             top(layout.AFTER, max_turns=2, temperature=0.7)(root),
         ),
         layout.AFTER,
-        "max_turns",
+        "/max_turns",
     ),
     OldFlaw(
         "BEFORE_AFTER_UNLIKE",
         "nested",
         lambda root: (top(layout.BEFORE, config={"n_ctx": 3})(root), top(layout.AFTER, config={"n_ctx": 2})(root)),
         layout.AFTER,
-        "config.n_ctx",
+        "/config/n_ctx",
     ),
     OldFlaw("EVALUATIONS_EQUAL", "copy", _copy_before, layout.AFTER, "/episodes"),
     OldFlaw("SCORE_CONSTANT", "forty", _forty, layout.AFTER, "/episodes"),
