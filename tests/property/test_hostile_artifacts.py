@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from molforge_eval import layout
 from molforge_eval.replay import verify
 from molforge_eval.sealing import seal_run
-from molforge_eval.voices import machine, text
+from molforge_eval.voices import github, junit, machine, markdown, sarif, text
+from molforge_eval.voices.judged_run import JudgedRun
 
 BYTES_OF = (
     *(layout.MANIFEST, layout.PLAN, layout.BEFORE, layout.AFTER, layout.SUMMARY, layout.CHECKSUMS, layout.PLOT_DATA),
@@ -47,7 +48,8 @@ def judge(scratch: Path, sound: Path, path: str, data: bytes, *, sealed: bool) -
         shutil.copyfile(sound / path, scratch / path)
         shutil.copyfile(sound / layout.CHECKSUMS, scratch / layout.CHECKSUMS)
     text.render(result, show_all=True)
-    machine.render([result], asked=1)
+    for voice in (machine.render, markdown.render, junit.render, sarif.render, github.render):
+        voice([JudgedRun("run", is_folder=True, result=result)])
     return {item.code for item in result.findings}
 
 
