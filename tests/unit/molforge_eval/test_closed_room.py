@@ -111,7 +111,7 @@ def test_nothing_leaves_the_room(kind: str, request: pytest.FixtureRequest, tmp_
     printed, refused = look(run, packet, tmp_path / "room", repository)
 
     assert refused == ""
-    assert ("codes 0 0 0 0 0" if kind == "sample" else "codes 0 1 0 0 0") in printed
+    assert ("codes 0 0 0 0 0" if kind == "sample" else "codes 1 1 1 0 0") in printed
     assert printed.rstrip().endswith("imported")
     assert contents(run) == before
 
