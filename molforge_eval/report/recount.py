@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from molforge_eval import layout
 from molforge_eval.canonical import JsonValue, plain
 from molforge_eval.catalogue import seen
+from molforge_eval.findings import Finding
 from molforge_eval.ladder import ladder
 from molforge_eval.report.assembly import Checked, assemble_evidence
 from molforge_eval.report.evidence import Evidence
@@ -46,7 +47,7 @@ def recount(packet: Evidence, run: RunDirectory) -> Iterator[Difference]:
         packet: The evidence as it stands in the packet.
         run: The run. Without its logs only what the evaluations give is compared.
     """
-    again = _assemble(run)
+    again = _assemble(run, packet.findings)
     # An older run may have no log because nothing was logged; of a packet it cannot be told.
     may_have_none = run.format_version == 0 and not run.is_packet
     has_logs = may_have_none or all(path in run.files for path in layout.LOGS)
@@ -60,13 +61,14 @@ def recount(packet: Evidence, run: RunDirectory) -> Iterator[Difference]:
     yield from _compare_artifacts(packet, run)
 
 
-def _assemble(run: RunDirectory) -> Evidence:
+def _assemble(run: RunDirectory, findings: tuple[Finding, ...]) -> Evidence:
+    # The packet's own findings: errors bar a difference, and whether they are true is asked by a check of its own.
     nothing = ValidationResult(
         run=run.name, run_id=None, run_format=run.format_version, level=None, level_reason="", root_sha256=None,
-        counts={}, findings=(), omitted={},
+        counts={}, findings=findings, omitted={},
     )  # fmt: skip
     rungs = ladder()
-    verdict = None if run.plan is None else decide(run.before, run.after, run.plan, (), ladder=rungs)
+    verdict = None if run.plan is None else decide(run.before, run.after, run.plan, findings, ladder=rungs)
     assemble = assemble_old_evidence if run.format_version == 0 else assemble_evidence
     return assemble(
         Checked(run=run, files=(), root_sha256=None, result=nothing, replayed=False, verdict=verdict, ladder=rungs)
