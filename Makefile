@@ -41,6 +41,7 @@ bench: $(STAMP)  ## Measure the speeds that the README states, and attack the va
 soak: $(STAMP)  ## Look for drift and leaks over a long run.
 	$(BIN)/python -m benchmarks.soak
 	$(BIN)/python -m benchmarks.fuzz
+	$(BIN)/python -m benchmarks.guided_fuzz
 
 schemas: $(STAMP)  ## Write the JSON Schemas from the models.
 	$(BIN)/python -m molforge_eval.schema_files
