@@ -92,7 +92,7 @@ def render_paper(
         PaperError: The child failed, or went beyond a limit.
     """
     sheet = write_markup(evidence, figures, created=created, size=size, templates=templates)
-    return _print(sheet, enclosures, created, PaperLimits() if limits is None else limits)
+    return print_sheet(sheet, enclosures, created, PaperLimits() if limits is None else limits)
 
 
 def write_markup(
@@ -116,7 +116,19 @@ def write_markup(
     return Sheet(markup, style, {**faces, **shelf})
 
 
-def _print(sheet: Sheet, enclosures: Sequence[Enclosure], created: str, limits: PaperLimits) -> bytes:
+def print_sheet(sheet: Sheet, enclosures: Sequence[Enclosure], created: str, limits: PaperLimits) -> bytes:
+    """Print a document in the child process.
+
+    Args:
+        sheet: The document with all that it shows.
+        enclosures: Attached as they are.
+        created: Date that the document and its attachments carry, in UTC to the second.
+        limits: Time and memory of the child process.
+
+    Raises:
+        MissingDependencyError: Pango is absent.
+        PaperError: The child failed, or went beyond a limit.
+    """
     with tempfile.TemporaryDirectory(prefix="molforge-paper-") as name:
         folder = Path(name)
         (folder / "page.html").write_text(sheet.markup, encoding="utf-8")
