@@ -7,13 +7,13 @@ import tarfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from evidence_builder import build_run, reseal
-from old_layout import make_bare_old_run, make_old_run, reseal_old
+from evidence_builder import build_run
+from old_layout import make_bare_old_run, make_old_run
 
 from evidence_cases import archives, papers
 from evidence_cases.cases import EXAMPLES, SOUND, Case, read_case
 from evidence_cases.registry import make_edit
-from molforge_eval.sealing import seal_run
+from evidence_cases.seals import SEALS
 
 DEFAULT_BASE = "built"
 SAMPLE = EXAMPLES.parent.parent / "data" / "sample_run.tar.gz"
@@ -36,7 +36,6 @@ REMAKERS: Mapping[str, Callable[[Path, Path], Path]] = {
     "make_old_run": make_old_run,
 }
 """Makers that make a run in another layout from one of this."""
-SEALS: Mapping[str, Callable[[Path], object]] = {"all": reseal, "hashes": seal_run, "old": reseal_old}
 
 
 class Corpus:

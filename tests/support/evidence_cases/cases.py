@@ -70,7 +70,7 @@ class Case(FrozenModel):
     arguments: Spec = Field(default_factory=dict)
     """Arguments of `make`."""
     edits: tuple[Spec, ...] = ()
-    seal: Literal["nothing", "hashes", "all", "old"] = "all"
+    seal: Literal["nothing", "hashes", "all", "old", "script"] = "all"
     pack: Spec | None = None
     """Pack the run after it was sealed; the archive is then what is judged."""
     paper: Spec | None = None
@@ -79,6 +79,8 @@ class Case(FrozenModel):
     """Edits made after the run was read and before it is checked."""
     command: Literal["validate", "verify", "regenerate"] = "validate"
     """`regenerate` is `verify --regenerate`."""
+    faulty_check: str | None = None
+    """Name of a check that has a fault of its own: it finds what it finds, and then fails."""
     limits: Limits = DEFAULT_LIMITS
     expect: Expected = Expected()
 

@@ -9,15 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from evidence_builder import edit_json, read_json, read_lines, with_text, write_lines
-from evidence_builder import reseal as seal_again
 from packet_builder import attachments_of
 
 from evidence_cases.registry import edit
+from evidence_cases.seals import SEALS
 from molforge_eval import layout
 from molforge_eval.canonical import digest, sha256_hex
 from molforge_eval.report.build import PacketOptions, build_packet
 from molforge_eval.report.plots import draw_plots
-from molforge_eval.sealing import seal_run
 
 
 @edit
@@ -120,10 +119,7 @@ def sign_plots(root: Path) -> None:
 @edit
 def seal(root: Path, *, how: str = "all") -> None:
     """Seal in the middle of the edits: what comes after stays unsealed."""
-    if how == "all":
-        seal_again(root)
-    else:
-        seal_run(root)
+    SEALS[how](root)
 
 
 @edit

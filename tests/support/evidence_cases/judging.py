@@ -15,8 +15,8 @@ from molforge_eval.cli.evaluate import cli
 from molforge_eval.findings import Finding
 from molforge_eval.regeneration import open_wish
 from molforge_eval.replay import verify_loaded
-from molforge_eval.run_directory import load
-from molforge_eval.validate import validate_loaded
+from molforge_eval.run_directory import RunDirectory, load
+from molforge_eval.validate import CHECKS, OLD_CHECKS, conclude, count_evidence, examine, validate_loaded
 from molforge_eval.validation_result import ValidationResult
 
 
@@ -44,8 +44,25 @@ def judge(named: NamedCase, corpus: Corpus, folder: Path) -> Judged:
     for change in case.between:
         make_edit(root, change)
     wish = open_wish() if case.command == "regenerate" else None
-    result = validate_loaded(run) if case.command == "validate" else verify_loaded(run, workers=1, wish=wish)
+    if case.faulty_check is not None:
+        result = _validate_faultily(run, case.faulty_check)
+    elif case.command == "validate":
+        result = validate_loaded(run)
+    else:
+        result = verify_loaded(run, workers=1, wish=wish)
     return Judged(target, root, result, None)
+
+
+def _validate_faultily(run: RunDirectory, name: str) -> ValidationResult:
+    """Validate by the checks of the run's format, one of which fails after it has found what it finds."""
+    checks = OLD_CHECKS if run.format_version == 0 else CHECKS
+
+    def fail(run: RunDirectory) -> Iterator[Finding]:
+        yield from checks[name](run)
+        raise ArithmeticError("the check is at fault, not the run")
+
+    ledger = examine(run, {**checks, name: fail})
+    return conclude(run, ledger, reached="E2", reason="one check is faulty", counts=count_evidence(run))
 
 
 def faults(named: NamedCase, judged: Judged) -> Iterator[str]:

@@ -49,6 +49,17 @@ def insert(root: Path, *, file: str, at: str, to: Any, **chosen: Any) -> None:
 
 
 @edit
+def repeat_elements(root: Path, *, file: str, at: str, times: int = 1) -> None:
+    """Put elements of lists once more, or so many times more, behind themselves."""
+
+    def repeat(value: Any) -> None:
+        for node, key in reversed(list(slots(value, at))):
+            node[int(key) + 1 : int(key) + 1] = [node[key]] * times
+
+    _change(root, file, {}, None, None, repeat)
+
+
+@edit
 def exchange(
     root: Path,
     *,
@@ -203,6 +214,7 @@ def chosen_lines(
     lines: Sequence[int] = (),
     where: Where | None = None,
     unless: Where | None = None,
+    start: int = 1,
     every: int = 1,
     first: int | None = None,
 ) -> list[int]:
@@ -214,7 +226,7 @@ def chosen_lines(
     found = [
         number
         for number, raw in enumerate(raw_lines)
-        if not (where or unless) or matches(orjson.loads(raw), where or {}, unless or {})
+        if number >= start - 1 and (not (where or unless) or matches(orjson.loads(raw), where or {}, unless or {}))
     ][::every][:first]
     if not found:
         raise LookupError("no line is chosen")

@@ -6,6 +6,8 @@ TOML has no null and no bytes, so a table with one of a few keys stands for what
 from __future__ import annotations
 
 import base64
+import math
+import statistics
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -23,6 +25,8 @@ Slot = tuple[Any, str | int]
 
 def value_of(spec: Any, root: Path, old: Any = None) -> Any:
     """Read a value as a case spells it; `old` is what stands there before."""
+    if isinstance(spec, float) and not math.isfinite(spec):
+        raise ValueError(f"{spec} has no JSON spelling; `replace` writes it")
     if not isinstance(spec, Mapping) or len(spec) != 1:
         return spec
     ((kind, given),) = spec.items()
@@ -34,6 +38,7 @@ def value_of(spec: Any, root: Path, old: Any = None) -> Any:
         "append": lambda: old + given,
         "text": lambda: _replaced(old, *given),
         "copy": lambda: read_place(root, **given),
+        "mean": lambda: mean_of_places(root, **given),
         "digest": lambda: digest(read_place(root, **given)),
         "sha256": lambda: sha256_hex((root / given).read_bytes()),
     }
@@ -46,6 +51,12 @@ def read_place(root: Path, file: str, at: str = "", line: int | None = None) -> 
     for step in steps_of(at):
         value = value[int(step)] if isinstance(value, list) else value[step]
     return value
+
+
+def mean_of_places(root: Path, file: str, at: str, start: int = 1) -> float:
+    """Compute the mean of the numbers at a pointer of a JSON file, from the first of them or a later one."""
+    numbers = [node[key] for node, key in slots(read_json(root, file), at)]
+    return statistics.fmean(numbers[start - 1 :])
 
 
 def _replaced(text: str, old: str, new: str) -> str:

@@ -13,8 +13,8 @@ from evidence_cases.registry import EDITS, CaseError, make_edit
 
 from molforge_eval.catalogue import codes
 
-# Tested where it is made: a check that stops on evidence is a fault of ours, and no evidence is known that does it.
-MADE_ELSEWHERE = {"CHECK_STOPPED"}
+# A check that stops is a fault of ours, and no evidence is known that does it: its cases name the check that fails.
+OF_FAULTY_CHECKS = "CHECK_STOPPED"
 CASES = read_cases()
 
 
@@ -33,8 +33,12 @@ def test_every_code_has_a_folder_with_its_smallest_case_and_every_folder_a_code(
     folders = {path.name for path in EXAMPLES.iterdir() if path.is_dir()}
 
     assert folders - {SOUND} == smallest
-    assert smallest | MADE_ELSEWHERE == set(codes())
-    assert not smallest & MADE_ELSEWHERE
+    assert smallest == set(codes())
+
+
+def test_no_case_has_a_faulty_check_but_those_of_the_code_for_it() -> None:
+    assert {named.folder for named in CASES if named.case.faulty_check is not None} == {OF_FAULTY_CHECKS}
+    assert [named.title for named in CASES if named.case.faulty_check and named.case.expect.exit is not None] == []
 
 
 def test_every_flawed_case_names_a_finding_of_its_own_code() -> None:
@@ -85,6 +89,8 @@ def test_an_edit_that_would_change_nothing_is_named(run_copy: Path) -> None:
         {"op": "replace", "file": "run_manifest.json", "old": "not there", "new": ""},
         {"op": "drop_lines", "where": {"tool": "not there"}},
         {"op": "set", "file": "run_manifest.json", "at": "/not/there", "to": 1},
+        {"op": "set", "file": "run_manifest.json", "at": "/run_id", "to": float("nan")},
+        {"op": "drop_lines", "start": 10_000},
         {"op": "keys", "file": "eval_plan.json", "at": "/parts/*", "where": {"name": "not there"}, "set": {"a": 1}},
     ):
         with pytest.raises(CaseError, match="cannot be made"):
