@@ -20,6 +20,7 @@ from molforge_env.errors import MissingDependencyError, MolForgeError
 from molforge_env.frozen import FrozenModel
 from molforge_eval.canonical import sha256_hex
 from molforge_eval.report.evidence import Evidence
+from molforge_eval.report.glyphs import CHART_FACES, name_undrawn
 from molforge_eval.report.page import FACES, font_faces
 from molforge_eval.report.render import Svg
 from molforge_eval.report.theme import palettes
@@ -33,6 +34,8 @@ NO_PANGO = 97
 NO_WEASYPRINT = 98
 """Exit code of a child that could not load the system's text library."""
 APT_LINE = "apt-get install --yes libpango-1.0-0 libpangoft2-1.0-0 libharfbuzz-subset0"
+_TIGHTER = ("", ":root { font-size: 8.2pt }", ":root { font-size: 7.6pt }", ":root { font-size: 7pt }")
+"""Styles tried in turn until what belongs on the first page stands on it; the last one stands."""
 _MEMORY = 2 * 2**30
 _SECONDS = 120
 _SHOWN_ERROR = 300
@@ -113,7 +116,8 @@ def write_markup(
     shelf: dict[str, bytes] = {}
     words = words_for(evidence, figures, Medium(lambda body: body, light.__getitem__, shelf))
     markup = environment.get_template("paper.html.j2").render(**words, created=created)
-    return Sheet(markup, style, {**faces, **shelf})
+    pictures = {address: name_undrawn(svg.decode(), CHART_FACES).encode() for address, svg in shelf.items()}
+    return Sheet(name_undrawn(markup), style, {**faces, **pictures})
 
 
 def print_sheet(sheet: Sheet, enclosures: Sequence[Enclosure], created: str, limits: PaperLimits) -> bytes:
@@ -145,6 +149,7 @@ def print_sheet(sheet: Sheet, enclosures: Sequence[Enclosure], created: str, lim
             "shelf": shelf,
             "enclosures": entries,
             "created": created,
+            "tighter": _TIGHTER,
             "identifier": sha256_hex(sheet.markup.encode())[:32],
             "memory_bytes": limits.memory_bytes,
             "seconds": limits.seconds,

@@ -15,6 +15,29 @@ import orjson
 
 _NO_PANGO = 97
 _NO_WEASYPRINT = 98
+_LAST_OF_FIRST = "provenance"
+"""The element that ends the first page."""
+_END_OF_CLAIMS = b"</rdf:RDF>"
+_CLAIM = b"""\
+<rdf:Description rdf:about="" xmlns:pdfuaid="http://www.aiim.org/pdfua/ns/id/">
+<pdfuaid:part>1</pdfuaid:part>
+</rdf:Description>
+<rdf:Description rdf:about="" xmlns:pdfaExtension="http://www.aiim.org/pdfa/ns/extension/"
+ xmlns:pdfaSchema="http://www.aiim.org/pdfa/ns/schema#" xmlns:pdfaProperty="http://www.aiim.org/pdfa/ns/property#">
+<pdfaExtension:schemas><rdf:Bag><rdf:li rdf:parseType="Resource">
+<pdfaSchema:schema>PDF/UA identification</pdfaSchema:schema>
+<pdfaSchema:namespaceURI>http://www.aiim.org/pdfua/ns/id/</pdfaSchema:namespaceURI>
+<pdfaSchema:prefix>pdfuaid</pdfaSchema:prefix>
+<pdfaSchema:property><rdf:Seq><rdf:li rdf:parseType="Resource">
+<pdfaProperty:name>part</pdfaProperty:name>
+<pdfaProperty:valueType>Integer</pdfaProperty:valueType>
+<pdfaProperty:category>internal</pdfaProperty:category>
+<pdfaProperty:description>Part of the standard whose settings were used</pdfaProperty:description>
+</rdf:li></rdf:Seq></pdfaSchema:property>
+</rdf:li></rdf:Bag></pdfaExtension:schemas>
+</rdf:Description>
+"""
+"""PDF/A has to be told of the property by which PDF/UA is named."""
 
 
 def main(folder: Path) -> int:
@@ -49,10 +72,19 @@ def main(folder: Path) -> int:
     )
     html = weasyprint.HTML(string=(folder / "page.html").read_text(encoding="utf-8"), url_fetcher=fetcher)
     options = {"pdf_variant": "pdf/a-3a", "pdf_identifier": order["identifier"].encode()}
-    document = html.render(font_config=fonts, stylesheets=[style], **options)
+    for tighter in order["tighter"]:
+        sheets = [style, weasyprint.CSS(string=tighter, font_config=fonts)]
+        document = html.render(font_config=fonts, stylesheets=sheets, **options)
+        if not _runs_over(document):
+            break
     document.metadata.attachments += _attachments(folder, order)
     document.write_pdf(folder / "page.pdf", finisher=_finish, **options)
     return 0
+
+
+def _runs_over(document: Any) -> bool:
+    """Tell whether the last line of the first page stands on another page."""
+    return any(_LAST_OF_FIRST in page.anchors for page in document.pages[1:])
 
 
 def _attachments(folder: Path, order: dict[str, Any]) -> list[Any]:
@@ -73,10 +105,19 @@ def _attachments(folder: Path, order: dict[str, Any]) -> list[Any]:
 
 
 def _finish(_document: Any, pdf: Any) -> None:
-    """List each attachment once in the catalog: the PDF/A-3 output names it twice."""
+    """Complete what the PDF/A-3 output leaves out of the settings of PDF/UA-1."""
     files = pdf.catalog.get("AF")
     if files is not None:
+        # The output names each attachment twice.
         pdf.catalog["AF"] = type(files)(dict.fromkeys(files))
+    by_reference = {bytes(entry.reference): entry for entry in pdf.objects if isinstance(entry, dict)}
+    for entry in by_reference.values():
+        if entry.get("S") == "/TH":
+            group = by_reference[bytes(by_reference[bytes(entry["P"])]["P"])]
+            entry["A"]["Scope"] = "/Column" if group.get("S") == "/THead" else "/Row"
+    for entry in pdf.objects:
+        if getattr(entry, "extra", {}).get("Type") == "/Metadata":
+            entry.stream = [piece.replace(_END_OF_CLAIMS, _CLAIM + _END_OF_CLAIMS) for piece in entry.stream]
 
 
 def _limit(memory_bytes: int, seconds: int) -> None:
