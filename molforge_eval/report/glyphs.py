@@ -14,8 +14,8 @@ from operator import itemgetter
 
 from molforge_eval.shipped import font_folder
 
-TEXT_FACES = ("Inter-Regular", "JetBrainsMono-Regular")
-CHART_FACES = ("Inter-Regular",)
+TEXT_FACE = "Inter-Regular"
+"""File of the face that every text may fall back on, code and charts among it."""
 MOST_NAMED = 4
 """Characters of one run that are named; the rest are counted."""
 _HIGHEST_STACK = 2
@@ -25,22 +25,21 @@ _BLANKS = frozenset("\t\n\r ")
 _SYMBOL = "So"
 
 
-def name_undrawn(text: str, faces: tuple[str, ...] = TEXT_FACES) -> str:
-    r"""Put names in place of characters that no face draws.
+def name_undrawn(text: str) -> str:
+    r"""Put names in place of characters that the text face does not draw.
 
     Markup comes out as it is: its own characters are drawn by every face, and no name holds one of them.
 
     Args:
         text: A text, or a whole document.
-        faces: Files of `report_templates/fonts` without their ending, of which one has to draw a character.
 
     >>> name_undrawn("a → b"), name_undrawn("up \N{ROCKET}!")
     ('a → b', 'up [U+1F680 rocket]!')
     >>> name_undrawn("\u4f60\u597d " + 6 * "\u05d0")
     '[U+4F60 U+597D] [U+05D0 U+05D0 U+05D0 U+05D0 and 2 more]'
     """
-    drawn = _drawn_by(faces)
-    if text.isascii() or (drawn - _MARKS).issuperset(text):
+    drawn = _drawn()
+    if (drawn - _MARKS).issuperset(text):
         return text
     pieces = []
     for is_drawn, pairs in groupby(zip(_sort_out(text, drawn), text, strict=True), key=itemgetter(0)):
@@ -58,14 +57,11 @@ def _sort_out(text: str, drawn: frozenset[str]) -> Iterator[bool]:
 
 
 @cache
-def _drawn_by(faces: tuple[str, ...]) -> frozenset[str]:
+def _drawn() -> frozenset[str]:
     from fontTools.ttLib import TTFont
 
-    points: set[int] = set()
-    for face in faces:
-        with TTFont(font_folder() / f"{face}.ttf", lazy=True) as font:
-            points.update(font.getBestCmap())
-    return _BLANKS | {chr(point) for point in points}
+    with TTFont(font_folder() / f"{TEXT_FACE}.ttf", lazy=True) as font:
+        return _BLANKS | {chr(point) for point in font.getBestCmap()}
 
 
 def _names(run: list[str]) -> Iterator[str]:

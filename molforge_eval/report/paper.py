@@ -20,7 +20,7 @@ from molforge_env.errors import MissingDependencyError, MolForgeError
 from molforge_env.frozen import FrozenModel
 from molforge_eval.canonical import sha256_hex
 from molforge_eval.report.evidence import Evidence
-from molforge_eval.report.glyphs import CHART_FACES, name_undrawn
+from molforge_eval.report.glyphs import name_undrawn
 from molforge_eval.report.page import FACES, font_faces
 from molforge_eval.report.render import Svg
 from molforge_eval.report.theme import palettes
@@ -34,8 +34,8 @@ NO_PANGO = 97
 NO_WEASYPRINT = 98
 """Exit code of a child that could not load the system's text library."""
 APT_LINE = "apt-get install --yes libpango-1.0-0 libpangoft2-1.0-0 libharfbuzz-subset0"
-_TIGHTER = ("", ":root { font-size: 8.2pt }", ":root { font-size: 7.6pt }", ":root { font-size: 7pt }")
-"""Styles tried in turn until what belongs on the first page stands on it; the last one stands."""
+_TIGHTER = (":root { font-size: 8.2pt }", ":root { font-size: 7.6pt }", ":root { font-size: 7pt }")
+"""Styles tried in turn until what belongs on the first page stands on it."""
 _MEMORY = 2 * 2**30
 _SECONDS = 120
 _SHOWN_ERROR = 300
@@ -116,8 +116,7 @@ def write_markup(
     shelf: dict[str, bytes] = {}
     words = words_for(evidence, figures, Medium(lambda body: body, light.__getitem__, shelf))
     markup = environment.get_template("paper.html.j2").render(**words, created=created)
-    pictures = {address: name_undrawn(svg.decode(), CHART_FACES).encode() for address, svg in shelf.items()}
-    return Sheet(name_undrawn(markup), style, {**faces, **pictures})
+    return Sheet(markup, style, {**faces, **shelf})
 
 
 def print_sheet(sheet: Sheet, enclosures: Sequence[Enclosure], created: str, limits: PaperLimits) -> bytes:
@@ -135,7 +134,7 @@ def print_sheet(sheet: Sheet, enclosures: Sequence[Enclosure], created: str, lim
     """
     with tempfile.TemporaryDirectory(prefix="molforge-paper-") as name:
         folder = Path(name)
-        (folder / "page.html").write_text(sheet.markup, encoding="utf-8")
+        (folder / "page.html").write_text(name_undrawn(sheet.markup), encoding="utf-8")
         (folder / "page.css").write_text(sheet.style, encoding="utf-8")
         entries = []
         for number, enclosure in enumerate(enclosures):
@@ -143,14 +142,15 @@ def print_sheet(sheet: Sheet, enclosures: Sequence[Enclosure], created: str, lim
             entries.append({"name": enclosure.name, "description": enclosure.description})
         shelf = {}
         for number, (address, data) in enumerate(sheet.shelf.items()):
-            (folder / f"piece-{number}").write_bytes(data)
+            is_drawing = address.endswith(".svg")
+            (folder / f"piece-{number}").write_bytes(name_undrawn(data.decode()).encode() if is_drawing else data)
             shelf[address] = f"piece-{number}"
         order = {
             "shelf": shelf,
             "enclosures": entries,
             "created": created,
             "tighter": _TIGHTER,
-            "identifier": sha256_hex(sheet.markup.encode())[:32],
+            "identifier": sha256_hex(sheet.markup.encode("utf-8", "surrogatepass"))[:32],
             "memory_bytes": limits.memory_bytes,
             "seconds": limits.seconds,
         }

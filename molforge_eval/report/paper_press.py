@@ -72,11 +72,12 @@ def main(folder: Path) -> int:
     )
     html = weasyprint.HTML(string=(folder / "page.html").read_text(encoding="utf-8"), url_fetcher=fetcher)
     options = {"pdf_variant": "pdf/a-3a", "pdf_identifier": order["identifier"].encode()}
+    document = html.render(font_config=fonts, stylesheets=[style], **options)
     for tighter in order["tighter"]:
-        sheets = [style, weasyprint.CSS(string=tighter, font_config=fonts)]
-        document = html.render(font_config=fonts, stylesheets=sheets, **options)
         if not _runs_over(document):
             break
+        sheets = [style, weasyprint.CSS(string=tighter, font_config=fonts)]
+        document = html.render(font_config=fonts, stylesheets=sheets, **options)
     document.metadata.attachments += _attachments(folder, order)
     document.write_pdf(folder / "page.pdf", finisher=_finish, **options)
     return 0
@@ -110,7 +111,7 @@ def _finish(_document: Any, pdf: Any) -> None:
     if files is not None:
         # The output names each attachment twice.
         pdf.catalog["AF"] = type(files)(dict.fromkeys(files))
-    by_reference = {bytes(entry.reference): entry for entry in pdf.objects if isinstance(entry, dict)}
+    by_reference: dict[bytes, Any] = {bytes(entry.reference): entry for entry in pdf.objects if hasattr(entry, "get")}
     for entry in by_reference.values():
         if entry.get("S") == "/TH":
             group = by_reference[bytes(by_reference[bytes(entry["P"])]["P"])]

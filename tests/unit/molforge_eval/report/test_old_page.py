@@ -161,5 +161,5 @@ def test_the_paper_has_its_first_page_on_one_sheet(old_evidence_of, figures_of, 
     assert "does not record" in sheets[0]
     assert "Root hash" in sheets[0]
     assert "Results per task" in sheets[1]
-    assert all(f"{number} / {len(sheets)}" in text for number, text in enumerate(sheets, start=1))
+    assert all(f"Page {number} of {len(sheets)}" in text for number, text in enumerate(sheets, start=1))
     assert not data.count(b"/URI (http")

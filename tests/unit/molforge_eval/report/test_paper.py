@@ -51,7 +51,7 @@ def test_the_first_page_is_one_sheet_and_the_results_begin_on_the_second(pages) 
 def test_every_sheet_says_which_run_and_which_page_of_how_many(pages) -> None:
     for number, text in enumerate(pages, start=1):
         assert "Run run-0123456789ab" in text
-        assert f"{number} / {len(pages)}" in text
+        assert f"Page {number} of {len(pages)}" in text
 
 
 def test_the_paper_is_tagged_and_says_its_language_its_title_and_its_kind(printed, evidence) -> None:
