@@ -13,6 +13,7 @@ from molforge_eval.records.identity import ArtifactChecksum
 from molforge_eval.report.claims import weigh_claims
 from molforge_eval.report.conduct import conduct_curves, put_conduct, put_training_counts
 from molforge_eval.report.evidence import Evidence, LevelStatement, MetricRow, MissingPart, VerdictStatement
+from molforge_eval.report.exploration import explore, visited_curve
 from molforge_eval.report.learning import put_curves
 from molforge_eval.report.metrics import put_metrics, sides_of
 from molforge_eval.report.number_book import NumberBook
@@ -71,7 +72,11 @@ def assemble_evidence(checked: Checked, *, title: str = DEFAULT_TITLE) -> Eviden
     tasks = () if sides is None or verdict is None else put_scores(book, sides, verdict, checked.ladder)
     seeds = () if sides is None or verdict is None else put_seeds(book, sides, verdict)
     metrics = () if sides is None or verdict is None else _put_metrics(book, sides, verdict)
-    curves = (*put_curves(book, run.trainer_log, run.rollouts), *conduct_curves(run.rollouts))
+    curves = (
+        *put_curves(book, run.trainer_log, run.rollouts),
+        *conduct_curves(run.rollouts),
+        *visited_curve(run.rollouts),
+    )
     put_training_counts(book, run.rollouts)
     phases = put_conduct(book, run.before, run.after, run.rollouts)
     sentinel = watch_reward(book, curves, run.rollouts, verdict)
@@ -105,6 +110,7 @@ def assemble_evidence(checked: Checked, *, title: str = DEFAULT_TITLE) -> Eviden
         seeds=seeds,
         curves=curves,
         phases=phases,
+        exploration=explore(book, run.rollouts, sides),
         transcripts=() if sides is None else read_transcripts(book, sides),
         settings=list_settings(run.manifest),
         packages=list_packages(run.manifest),

@@ -62,7 +62,7 @@ def put_training_counts(book: NumberBook, rollouts: pl.DataFrame) -> None:
     """Put down how much was played in training."""
     episodes = rollouts["episode_id"].n_unique()
     calls = len(rollouts.filter(pl.col("action_type") != "none"))
-    visited = rollouts["molecule"].n_unique()
+    visited = rollouts["molecule"].drop_nulls().n_unique()
     book.put("training.episodes", episodes, whole(episodes), (layout.ROLLOUTS, "column episode_id"))
     book.put("training.calls", calls, whole(calls), (layout.ROLLOUTS, "column action_type"))
     book.put("training.lines", len(rollouts), whole(len(rollouts)), (layout.ROLLOUTS, "lines"))

@@ -16,6 +16,7 @@ from molforge_eval.findings import Finding
 from molforge_eval.records.fields import Count, EndedBy, MoleculeCode, Sha256
 from molforge_eval.report.number_book import Number, NumberId
 from molforge_eval.report.old_evidence import OldStatement
+from molforge_eval.report.section_evidence import Exploration
 from molforge_eval.report.series import ActionShare, Curve
 from molforge_eval.verdict import Outcome
 
@@ -227,6 +228,8 @@ class Evidence(FrozenModel):
     seeds: tuple[SeedRow, ...]
     curves: tuple[CurveNote, ...]
     phases: tuple[PhaseRow, ...]
+    exploration: Exploration | None
+    """`None` where the layout records no molecule."""
     transcripts: tuple[Transcript, ...]
     settings: tuple[Setting, ...]
     packages: tuple[tuple[str, str], ...]

@@ -11,6 +11,7 @@ from molforge_eval.report.bars import action_chart
 from molforge_eval.report.curves import LINE_TITLE, STEP_TITLE, NamedCurve, Size, curve_chart, curves_chart
 from molforge_eval.report.evidence import Evidence
 from molforge_eval.report.ladder_chart import has_own_score, ladder_chart, seed_chart
+from molforge_eval.report.molecule_map import molecule_map
 from molforge_eval.report.render import Svg, svg_of
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ SCREEN_ONLY = frozenset({"hero_narrow"})
 """Charts that a page has and a paper has not."""
 WIDE = Size(590, 165)
 HALF = Size(250, 108)
+LOW = Size(590, 110)
 
 
 class Single(NamedTuple):
@@ -52,6 +54,7 @@ SINGLES = {
     "kl": Single("KL to the start", "caution", HALF, is_averaged=True),
     "step_time": Single("seconds a step", "before", HALF, is_averaged=False),
     "budget_left": Single("budget left", "ceiling", HALF, is_averaged=True),
+    "visited": Single("molecules visited so far", "after", LOW, is_averaged=False),
     "call_reward": Single("reward of a call", "reward", WIDE, is_averaged=True, x_title=LINE_TITLE),
     "call_score": Single("final_score", "after", WIDE, is_averaged=True, x_title=LINE_TITLE),
 }
@@ -97,4 +100,6 @@ def draw_figures(evidence: Evidence) -> dict[str, Svg]:
         shares = [share for phase in evidence.phases for share in phase.actions]
         labels = [phase.label for phase in evidence.phases]
         charts["actions"] = action_chart(shares, labels, size=Size(530, 27 * len(labels)))
+    if evidence.exploration is not None:
+        charts["molecules"] = molecule_map(evidence.exploration)
     return {name: svg_of(chart, prefix=name.replace("_", "-")) for name, chart in charts.items()}

@@ -69,6 +69,7 @@ def assemble_old_evidence(checked: Checked, *, title: str = DEFAULT_TITLE) -> Ev
         seeds=(),
         curves=curves,
         phases=phases,
+        exploration=None,
         transcripts=(),
         settings=list_old_settings(None if run.old is None else run.old.manifest),
         packages=(),

@@ -1,0 +1,50 @@
+"""The part of the evidence that single sections show: molecules, seeds, paid episodes, surroundings.
+
+As in the whole of the evidence, a number that is printed stands in the number book; what stands here places it or is
+drawn.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from molforge_env.frozen import FrozenModel
+from molforge_eval.records.fields import Count, MoleculeCode
+
+SurroundingGroup = Literal["model", "machine", "laboratory", "evaluation"]
+
+
+class MoleculeCell(FrozenModel):
+    """What happened to one molecule."""
+
+    code: MoleculeCode
+    visits: Count
+    """Lines of the rollout log that left it on the bench."""
+    trained: Count
+    """Training episodes that submitted it."""
+    before: Count
+    """Episodes of the deciding part that submitted it before training."""
+    after: Count
+    ceiling_of: tuple[str, ...]
+    """Tasks whose exact search submits it."""
+
+
+class CeilingMolecule(FrozenModel):
+    """What the exact search submits on one official task."""
+
+    task: str
+    label: str
+    code: MoleculeCode
+
+
+class Exploration(FrozenModel):
+    """Where the policy went among the 256 molecules; its numbers are `explore.*`."""
+
+    part: str
+    """Part of the plan whose submissions are counted."""
+    cells: tuple[MoleculeCell, ...]
+    """Molecules that were visited or submitted, or that are a ceiling, by code."""
+    ceilings: tuple[CeilingMolecule, ...]
+    top_before: MoleculeCode | None
+    """Submitted most often before training, the first of equals by code; `None` when none was."""
+    top_after: MoleculeCode | None
