@@ -28,6 +28,7 @@ from molforge_eval.report.provenance import (
 )
 from molforge_eval.report.quoting import quote
 from molforge_eval.report.scores import Sides, put_scores, put_seeds
+from molforge_eval.report.seed_table import put_seed_table
 from molforge_eval.report.sentinel import watch_reward
 from molforge_eval.report.transcripts import read_transcripts
 from molforge_eval.run_directory import RunDirectory
@@ -108,6 +109,7 @@ def assemble_evidence(checked: Checked, *, title: str = DEFAULT_TITLE) -> Eviden
         tasks=tasks,
         metrics=metrics,
         seeds=seeds,
+        seed_table=None if sides is None or verdict is None else put_seed_table(book, sides, verdict),
         curves=curves,
         phases=phases,
         exploration=explore(book, run.rollouts, sides),

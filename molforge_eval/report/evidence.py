@@ -16,7 +16,7 @@ from molforge_eval.findings import Finding
 from molforge_eval.records.fields import Count, EndedBy, MoleculeCode, Sha256
 from molforge_eval.report.number_book import Number, NumberId
 from molforge_eval.report.old_evidence import OldStatement
-from molforge_eval.report.section_evidence import Exploration
+from molforge_eval.report.section_evidence import Exploration, SeedTable
 from molforge_eval.report.series import ActionShare, Curve
 from molforge_eval.verdict import Outcome
 
@@ -226,6 +226,8 @@ class Evidence(FrozenModel):
     metrics: tuple[MetricRow, ...]
     """Every metric that the evaluations list, the headline first."""
     seeds: tuple[SeedRow, ...]
+    seed_table: SeedTable | None
+    """`None` where nothing was judged."""
     curves: tuple[CurveNote, ...]
     phases: tuple[PhaseRow, ...]
     exploration: Exploration | None

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from molforge_eval.report.bars import action_chart
 from molforge_eval.report.curves import LINE_TITLE, STEP_TITLE, NamedCurve, Size, curve_chart, curves_chart
 from molforge_eval.report.evidence import Evidence
-from molforge_eval.report.ladder_chart import has_own_score, ladder_chart, seed_chart
+from molforge_eval.report.ladder_chart import has_own_score, ladder_chart
 from molforge_eval.report.molecule_map import molecule_map
 from molforge_eval.report.render import Svg, svg_of
+from molforge_eval.report.seed_chart import has_pair, seed_chart
 
 if TYPE_CHECKING:
     from molforge_eval.report.render import Chart
@@ -78,8 +79,8 @@ def draw_figures(evidence: Evidence) -> dict[str, Svg]:
     if has_own_score(evidence):
         charts["hero"] = ladder_chart(evidence, size=HERO)
         charts["hero_narrow"] = ladder_chart(evidence, size=NARROW, legend_columns=3)
-    if evidence.seeds:
-        charts["seeds"] = seed_chart(evidence.seeds, size=Size(250, 150))
+    if has_pair(evidence):
+        charts["seeds"] = seed_chart(evidence, size=Size(600, 0))
     for name, single in SINGLES.items():
         curve = evidence.curve(name)
         if curve is not None:

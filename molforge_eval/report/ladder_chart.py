@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from molforge_eval.report.curves import Size
-from molforge_eval.report.evidence import Evidence, SeedRow
+from molforge_eval.report.evidence import Evidence
 from molforge_eval.report.numerals import decimal
 from molforge_eval.report.scores import MEAN
 from molforge_eval.report.theme import colour
@@ -78,33 +78,6 @@ def ladder_chart(evidence: Evidence, *, size: Size, legend_columns: int | None =
         _texts(evidence, rows, y, size),
     ]
     return alt.layer(*layers).properties(width=size.width, height=ROW_HEIGHT * len(rows))
-
-
-def seed_chart(seeds: Sequence[SeedRow], *, size: Size) -> Chart:
-    """Draw each paired seed as a line from its mean before to its mean after; lines that fall are marked."""
-    import altair as alt
-
-    rows: list[dict[str, Any]] = []
-    for seed in seeds:
-        kind = "fell" if seed.after < seed.before else "rose or stayed"
-        rows += [
-            {"seed": seed.seed, "kind": kind, "arm": arm, "value": value}
-            for arm, value in (("before", seed.before), ("after", seed.after))
-        ]
-    hues = alt.Color(
-        "kind:N",
-        scale=alt.Scale(domain=["rose or stayed", "fell"], range=[colour("after"), colour("caution")]),
-        legend=None,
-    )
-    base = alt.Chart(alt.InlineData(values=rows)).encode(
-        x=alt.X("arm:N", title=None, sort=["before", "after"], axis=alt.Axis(labelAngle=0, ticks=False), scale=_wide()),
-        y=alt.Y("value:Q", title="mean final_score of a seed", scale=alt.Scale(domain=[0, 1]), axis=_few_ticks()),
-        detail=alt.Detail("seed:N"),
-        color=hues,
-    )
-    lines = base.mark_line(strokeWidth=1.4, opacity=0.55)
-    points = base.mark_point(filled=True, size=30, opacity=0.9)
-    return alt.layer(lines, points).properties(width=size.width, height=size.height)
 
 
 def _rows(evidence: Evidence) -> list[tuple[str, str]]:
@@ -193,15 +166,3 @@ def _texts(evidence: Evidence, rows: Sequence[tuple[str, str]], y: alt.Y, size: 
         .encode(x=alt.value(size.width + 14), y=y, text="text:N")
     )
     return chart
-
-
-def _wide() -> alt.Scale:
-    import altair as alt
-
-    return alt.Scale(padding=0.35)
-
-
-def _few_ticks() -> alt.Axis:
-    import altair as alt
-
-    return alt.Axis(tickCount=5)

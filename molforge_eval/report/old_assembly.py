@@ -67,6 +67,7 @@ def assemble_old_evidence(checked: Checked, *, title: str = DEFAULT_TITLE) -> Ev
         tasks=(),
         metrics=metrics,
         seeds=(),
+        seed_table=None,
         curves=curves,
         phases=phases,
         exploration=None,

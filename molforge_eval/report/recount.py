@@ -22,14 +22,14 @@ from molforge_eval.validation_result import ValidationResult
 from molforge_eval.verdict import decide
 
 _OF_RECORDS = (
-    "verdict", "tasks", "seeds", "metrics", "transcripts", "settings", "packages", "sentinel", "curves", "phases",
-    "exploration",
+    "verdict", "tasks", "seeds", "seed_table", "metrics", "transcripts", "settings", "packages", "sentinel", "curves",
+    "phases", "exploration",
 )  # fmt: skip
 _OF_LOGS = frozenset({"sentinel", "curves", "phases", "exploration"})
 _OF_CHECKS = ("check.", "findings.", "artifacts.")
 """Numbers that say what was looked at; their ids begin so."""
 _OF_EVALUATIONS = (
-    "score.", "seeds.", "sampled.", "metric.", "metrics.", "transcript.", "explore.before_", "explore.after_",
+    "score.", "seeds.", "seed.", "sampled.", "metric.", "metrics.", "transcript.", "explore.before_", "explore.after_",
 )  # fmt: skip
 _TITLE_AND_ROOT = ("title", "root_sha256")
 _NEARLY = 1e-9

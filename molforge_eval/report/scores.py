@@ -59,7 +59,7 @@ def put_scores(book: NumberBook, sides: Sides, verdict: Verdict, ladder: Ladder)
     rows = []
     for number, comparison in enumerate(_compared(sides, verdict)):
         task = comparison.scenario_id
-        key = task if _SAFE_KEY.fullmatch(task) and task != MEAN else f"task-{number}"
+        key = task_key(task, number)
         _put_task(book, sides, pairing, comparison, Placed(key, is_barred=verdict.greedy.difference is None))
         for rung in RUNGS:
             put_rung(book, key, rung, _rung_score(ladder, rung, task))
@@ -89,6 +89,19 @@ def put_seeds(book: NumberBook, sides: Sides, verdict: Verdict) -> tuple[SeedRow
         value = len(found) if claimed else None
         book.put(f"seeds.{name}", value, whole(value), *_both("/episodes/*/final_score"), reason=_NO_CLAIM)
     return rows
+
+
+def task_key(task: str, number: int) -> str:
+    """Return what stands for a task in the ids of its numbers.
+
+    Args:
+        task: Its name, which a stranger chose.
+        number: Its place in the plan.
+
+    >>> task_key("level_0_easy", 0), task_key("two words", 1), task_key("mean", 2)
+    ('level_0_easy', 'task-1', 'task-2')
+    """
+    return task if _SAFE_KEY.fullmatch(task) and task != MEAN else f"task-{number}"
 
 
 def task_label(task: str) -> str:

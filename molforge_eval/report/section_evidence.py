@@ -6,7 +6,7 @@ drawn.
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from molforge_env.frozen import FrozenModel
 from molforge_eval.records.fields import Count, MoleculeCode
@@ -48,3 +48,32 @@ class Exploration(FrozenModel):
     top_before: MoleculeCode | None
     """Submitted most often before training, the first of equals by code; `None` when none was."""
     top_after: MoleculeCode | None
+
+
+class SeedPair(NamedTuple):
+    """One score of a seed before and after; `None` where it was not counted."""
+
+    before: float | None
+    after: float | None
+
+
+class SeedLine(FrozenModel):
+    """One seed of the deciding part; its numbers are `seed.<seed>.<task>.*` and `seed.<seed>.mean.*`."""
+
+    seed: int
+    mean: SeedPair
+    """Equal-weight mean over the tasks."""
+    tasks: tuple[SeedPair, ...]
+    """In the order of the tasks of the results."""
+
+
+class SeedTable(FrozenModel):
+    """Every seed of the deciding part, or so many of them as are shown."""
+
+    lines: tuple[SeedLine, ...]
+    planned: Count
+    """Seeds of the plan, of which `lines` are some, evenly spread."""
+    has_tasks: bool
+    """The table names the score of each task; with many seeds or tasks it names the mean alone."""
+    is_claimed: bool
+    """A difference may be stated."""

@@ -1,0 +1,162 @@
+"""The chart of the seeds: one line a seed from its score before to its score after, one panel a task and one the mean.
+
+A hollow point is before, a filled one after; a seed that fell has a diamond and its own colour. Thin upright lines are
+the do-nothing floor and the ceiling.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from molforge_eval.report.curves import Size
+from molforge_eval.report.evidence import Evidence
+from molforge_eval.report.scores import MEAN
+from molforge_eval.report.section_evidence import SeedLine, SeedPair
+from molforge_eval.report.theme import colour
+
+if TYPE_CHECKING:
+    import altair as alt
+
+    from molforge_eval.report.render import Chart
+
+MOST_PANELS = 4
+MOST_NAMED = 32
+_LINE = 13
+_HEIGHT = 260
+
+
+class Kind(NamedTuple):
+    """How the points of one kind are drawn."""
+
+    label: str
+    role: str
+    shape: str
+
+
+BEFORE = Kind("before", "before", "circle")
+AFTER = Kind("after", "after", "circle")
+ROSE = Kind("after, rose", "after", "circle")
+FELL = Kind("after, fell", "caution", "diamond")
+EQUAL = Kind("after, equal", "muted", "circle")
+
+
+class Panel(NamedTuple):
+    """One column of the chart."""
+
+    task: str
+    label: str
+    place: int | None
+    """Place of the task in a seed's line; `None` for the mean."""
+
+    def pair(self, line: SeedLine) -> SeedPair:
+        """Return what a seed has in this panel."""
+        return line.mean if self.place is None else line.tasks[self.place]
+
+
+def has_pair(evidence: Evidence) -> bool:
+    """Tell whether some seed has a score to draw."""
+    table = evidence.seed_table
+    return table is not None and any(score is not None for line in table.lines for score in line.mean)
+
+
+def seed_chart(evidence: Evidence, *, size: Size) -> Chart:
+    """Draw the seeds of the table, those that rose most on top.
+
+    Args:
+        evidence: Its seed table has a score.
+        size: Inner size of all panels together; the height goes by the seeds.
+    """
+    import altair as alt
+
+    table = evidence.seed_table
+    lines = () if table is None else sorted(table.lines, key=_order)
+    is_claimed = table is not None and table.is_claimed
+    panels = _panels(evidence)
+    names = [str(line.seed) for line in lines]
+    is_named = len(lines) <= MOST_NAMED
+    height = _LINE * len(lines) if is_named else _HEIGHT
+    axis = alt.Axis(ticks=False, domain=False, labels=is_named, labelFontSize=9, grid=is_named, labelPadding=8)
+    y = alt.Y("seed:N", sort=names, title="seed, the largest rise on top", axis=axis)
+    x = alt.X(
+        "value:Q",
+        title="final_score, strict",
+        scale=alt.Scale(domain=[0, 1]),
+        axis=alt.Axis(values=[0, 0.25, 0.5, 0.75, 1], format=".2~f", titleFontWeight=500),
+    )
+    columns = []
+    for number, panel in enumerate(panels):
+        shown = y if number == 0 else alt.Y("seed:N", sort=names, title=None, axis=None)
+        layers = [*_rungs(evidence, panel), *_strips(lines, panel, x, shown, is_claimed=is_claimed)]
+        title = alt.TitleParams(panel.label, anchor="middle", fontSize=11, fontWeight=600, color=colour("ink"))
+        width = (size.width - 16 * (len(panels) - 1)) // len(panels)
+        columns.append(alt.layer(*layers).properties(width=width, height=max(height, 40), title=title))
+    return alt.hconcat(*columns, spacing=16)
+
+
+def _panels(evidence: Evidence) -> list[Panel]:
+    rows = [Panel(row.task, row.label, place) for place, row in enumerate(evidence.tasks)]
+    mean = Panel(MEAN, "mean over tasks", None)
+    return [*rows, mean] if 1 < len(rows) < MOST_PANELS else [mean]
+
+
+def _order(line: SeedLine) -> tuple[float, int]:
+    before, after = line.mean
+    return (2.0 if before is None or after is None else before - after, line.seed)
+
+
+def _strips(lines: Sequence[SeedLine], panel: Panel, x: alt.X, y: alt.Y, *, is_claimed: bool) -> Iterator[alt.Chart]:
+    import altair as alt
+
+    spans, points = list[dict[str, Any]](), list[dict[str, Any]]()
+    for line in lines:
+        before, after = panel.pair(line)
+        kind = _kind(before, after) if is_claimed else AFTER
+        if before is not None:
+            points.append({"seed": str(line.seed), "value": before, "kind": BEFORE.label})
+        if after is not None:
+            points.append({"seed": str(line.seed), "value": after, "kind": kind.label})
+        if before is not None and after is not None and is_claimed:
+            spans.append({"seed": str(line.seed), "value": before, "end": after, "shade": colour(kind.role)})
+    kinds = (BEFORE, ROSE, FELL, EQUAL) if is_claimed else (BEFORE, AFTER)
+    domain = [kind.label for kind in kinds]
+    strokes = [colour(kind.role) for kind in kinds]
+    fills = [colour("paper" if kind is BEFORE else kind.role) for kind in kinds]
+    legend = alt.Legend(symbolSize=50, columns=len(kinds))
+    yield (
+        alt.Chart(alt.InlineData(values=spans))
+        .mark_rule(strokeWidth=2, opacity=0.45)
+        .encode(x=x, x2=alt.X2("end:Q"), y=y, color=alt.Color("shade:N", scale=None))
+    )
+    yield (
+        alt.Chart(alt.InlineData(values=points))
+        .mark_point(size=34, strokeWidth=1.5, opacity=1)
+        .encode(
+            x=x,
+            y=y,
+            shape=alt.Shape(
+                "kind:N", scale=alt.Scale(domain=domain, range=[kind.shape for kind in kinds]), legend=legend
+            ),
+            stroke=alt.Stroke("kind:N", scale=alt.Scale(domain=domain, range=strokes), legend=legend),
+            fill=alt.Fill("kind:N", scale=alt.Scale(domain=domain, range=fills), legend=legend),
+        )
+    )
+
+
+def _rungs(evidence: Evidence, panel: Panel) -> Iterator[alt.Chart]:
+    import altair as alt
+
+    for rung, dash in (("do_nothing", [2, 2]), ("ceiling", [1, 0])):
+        number = evidence.by_id.get(f"score.{panel.task}.{rung}")
+        if number is not None and number.value is not None:
+            yield (
+                alt.Chart(alt.InlineData(values=[{"value": number.value}]))
+                .mark_rule(strokeWidth=1.2, strokeDash=dash, color=colour("ink"), opacity=0.6)
+                .encode(x=alt.X("value:Q"))
+            )
+
+
+def _kind(before: float | None, after: float | None) -> Kind:
+    if before is None or after is None or after > before:
+        return ROSE
+    return FELL if after < before else EQUAL
