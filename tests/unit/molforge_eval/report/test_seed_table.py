@@ -27,7 +27,7 @@ def test_the_mean_of_a_seed_weighs_its_tasks_alike_and_its_difference_is_after_m
 ) -> None:
     low = {"level_0_easy": 0.1, "level_1_medium": 0.2, "level_2_hard": 0.6}
     before = scored(lambda task, seed: low[task] + 0.01 * seed)
-    after = scored(lambda task, seed: 0.5 + 0.01 * (seed % 2))
+    after = scored(lambda _task, seed: 0.5 + 0.01 * (seed % 2))
     evidence = assemble_evidence(check(before, after, plan))
     line = evidence.seed_table.lines[1]
 
