@@ -172,7 +172,9 @@ class TranscriptStep(FrozenModel):
 class Transcript(FrozenModel):
     """One evaluation episode to read."""
 
-    key: Literal["before", "after", "best", "worst"]
+    key: Literal["before", "after", "best", "median", "worst"]
+    also: tuple[Literal["best", "median", "worst"], ...]
+    """What else this episode is, so that it is not shown twice."""
     arm: Literal["before", "after"]
     part: str
     task: str

@@ -1,4 +1,4 @@
-"""Episodes to read: before and after of one seed, then the best and the worst after training.
+"""Episodes to read: before and after of one seed, then the best, the median and the worst after training.
 
 Everything a model wrote is cut to a readable length here; escaping is the templates' affair.
 """
@@ -6,7 +6,7 @@ Everything a model wrote is cut to a readable length here; escaping is the templ
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import orjson
 
@@ -20,7 +20,8 @@ from molforge_eval.report.numerals import decimal, whole
 from molforge_eval.report.quoting import quote
 from molforge_eval.report.scores import Sides, task_label
 
-Key = Literal["before", "after", "best", "worst"]
+Rank = Literal["best", "median", "worst"]
+Key = Literal["before", "after"] | Rank
 MOST_STEPS = 12
 MOST_VETOES = 6
 LONGEST_VALUE = 160
@@ -30,31 +31,50 @@ _NO_SCORE = "the episode ended by env_error"
 _NO_REWARD = "the laboratory was not stepped"
 
 
+class Choice(NamedTuple):
+    """An episode to show and what it is shown as."""
+
+    key: Key
+    evaluation: Evaluation
+    number: int
+
+
 def read_transcripts(book: NumberBook, sides: Sides) -> tuple[Transcript, ...]:
     """Choose the episodes to read and put their scores down.
 
     The pair is the task and seed of the deciding part whose change is the median one, so that it shows the run and not
-    its luck; best and worst are those of the evaluation after training (before it, when that is all there is), the
-    first of equals.
+    its luck; best, median and worst are those of the evaluation after training (before it, when that is all there is),
+    the first of equals. An episode that is several of these is shown once.
     """
     part = sides.plan.decision.part
-    chosen: list[tuple[Key, Evaluation, int]] = []
+    chosen: list[Choice] = []
     pair = _median_pair(sides, part)
     if pair is not None and sides.before is not None and sides.after is not None:
-        chosen += [("before", sides.before, pair[0]), ("after", sides.after, pair[1])]
+        chosen += [Choice("before", sides.before, pair[0]), Choice("after", sides.after, pair[1])]
     last = sides.before if sides.after is None else sides.after
+    also: dict[int, list[Rank]] = {}
     if last is not None:
-        shown = None if pair is None else pair[1]
-        chosen += [(key, last, number) for key, number in _extremes(last, part) if number != shown]
-    return tuple(_transcript(book, key, evaluation, number, sides) for key, evaluation, number in chosen)
+        for rank, number in ranked(last, part):
+            shown = next((place for place, old in enumerate(chosen) if old[1:] == (last, number)), None)
+            if shown is None:
+                chosen.append(Choice(rank, last, number))
+            else:
+                also.setdefault(shown, []).append(rank)
+    return tuple(_transcript(book, choice, tuple(also.get(place, ())), sides) for place, choice in enumerate(chosen))
 
 
-def _extremes(evaluation: Evaluation, part: PartName) -> list[tuple[Key, int]]:
+def ranked(evaluation: Evaluation, part: PartName) -> list[tuple[Rank, int]]:
+    """Return the places of the best, the median and the worst episode of a part; nothing when none was counted.
+
+    Of an even number of episodes the lower of the two in the middle is the median.
+    """
     scored = sorted((score, number) for _, (number, score) in _numbered(evaluation, part))
     if not scored:
         return []
     best = min(number for score, number in scored if score == scored[-1][0])
-    return [("best", best)] if len(scored) == 1 else [("best", best), ("worst", scored[0][1])]
+    middle = scored[(len(scored) - 1) // 2][0]
+    median = min(number for score, number in scored if score == middle)
+    return [("best", best), ("median", median), ("worst", scored[0][1])]
 
 
 def _median_pair(sides: Sides, part: PartName) -> tuple[int, int] | None:
@@ -77,7 +97,8 @@ def _numbered(evaluation: Evaluation, part: PartName) -> Iterator[tuple[tuple[st
             yield (episode.scenario_id, episode.seed), (number, episode.final_score)
 
 
-def _transcript(book: NumberBook, key: Key, evaluation: Evaluation, number: int, sides: Sides) -> Transcript:
+def _transcript(book: NumberBook, choice: Choice, also: tuple[Rank, ...], sides: Sides) -> Transcript:
+    key, evaluation, number = choice
     episode = evaluation.episodes[number]
     arm: Literal["before", "after"] = "before" if evaluation is sides.before else "after"
     file = layout.BEFORE if arm == "before" else layout.AFTER
@@ -92,8 +113,10 @@ def _transcript(book: NumberBook, key: Key, evaluation: Evaluation, number: int,
     total = episode.total_reward
     book.put(f"transcript.{key}.reward", total, decimal(total), (file, f"{pointer}/total_reward"), reason=_NO_REWARD)
     steps = tuple(_steps(episode))
+    book.put(f"transcript.{key}.calls", len(steps), whole(len(steps)), (file, f"{pointer}/steps"))
     return Transcript(
         key=key,
+        also=also,
         arm=arm,
         part=episode.part,
         task=quote(episode.scenario_id, LONGEST_VALUE),

@@ -6,6 +6,7 @@ Templates place and word; they compute nothing. What they may call is listed her
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -92,6 +93,7 @@ def open_templates(folder: Path | None = None) -> Environment:
     )
     environment.filters.update(
         quote=quote,
+        aligned=aligned,
         drawn=drawn,
         halves=halves,
         model_name=model_name,
@@ -136,6 +138,15 @@ class _Figures(dict[str, Picture]):
 
     def __missing__(self, name: str) -> None:
         return None
+
+
+def aligned(left: Sequence[Item], right: Sequence[Item]) -> list[tuple[Item | None, Item | None]]:
+    """Put two lists side by side, the shorter one filled up with nothing.
+
+    >>> aligned("ab", "c")
+    [('a', 'c'), ('b', None)]
+    """
+    return list(zip_longest(left, right))
 
 
 def halves(items: Sequence[Item]) -> tuple[Sequence[Item], Sequence[Item]]:
