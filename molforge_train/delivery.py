@@ -12,6 +12,8 @@ from molforge_env.errors import MolForgeError
 from molforge_eval import layout
 from molforge_eval.archive import pack_run
 from molforge_eval.canonical import file_bytes
+from molforge_eval.checks.tensors import digest_weights
+from molforge_eval.limits import DEFAULT_LIMITS
 from molforge_eval.records.manifest import AdapterIdentity
 from molforge_eval.report.plots import draw_plots
 from molforge_eval.run_directory import load
@@ -53,14 +55,21 @@ def export_adapter(policy: Policy, base_model: str, folder: Path) -> AdapterIden
 
 
 def identify_adapter(folder: Path, shown: str) -> AdapterIdentity:
-    """Name an adapter by the hash of its weights.
+    """Name an adapter by the hash of its weights, and by the digest of its tensors.
 
     Args:
         folder: Where it stands.
         shown: Path in the record.
     """
     found = read_adapter(folder)
-    return AdapterIdentity(path=scrubbed(shown), sha256=found.sha256, parameters=found.parameters)
+    tensors = digest_weights(found.weights, DEFAULT_LIMITS)
+    return AdapterIdentity(
+        path=scrubbed(shown),
+        sha256=found.sha256,
+        parameters=found.parameters,
+        tensors_sha256=tensors.sha256,
+        tensors_sha256_reason=tensors.reason,
+    )
 
 
 def finish_run(folder: Path) -> Path:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from evidence_builder import edit_json, read_json, read_lines, with_text, write, write_lines
+from evidence_builder import edit_json, read_json, read_lines, tensors_of, with_text, write, write_lines
 
 from benchmarks.tampering.operator import Line, Part, episodes_of, rename_policy
 from molforge_eval import layout
@@ -65,7 +65,7 @@ def _name_adapter(root: Path) -> None:
     manifest = read_json(root, layout.MANIFEST)
     if manifest["output_adapter"] is None or manifest["output_adapter"]["sha256"] == own:
         return
-    manifest["output_adapter"]["sha256"] = own
+    manifest["output_adapter"].update(sha256=own, tensors_sha256=tensors_of(root))
     write(root, layout.MANIFEST, file_bytes(manifest))
     if (root / layout.AFTER).exists():
         evaluation = read_json(root, layout.AFTER)

@@ -38,6 +38,11 @@ def _keep_adapter(manifest: Any) -> None:
     manifest["input_adapter"]["sha256"] = manifest["output_adapter"]["sha256"]
 
 
+def _keep_tensors(manifest: Any) -> None:
+    """Say that the adapter that came out is the one that went in, saved again in other bytes."""
+    manifest["input_adapter"]["tensors_sha256"] = manifest["output_adapter"]["tensors_sha256"]
+
+
 def _read_otherwise(manifest: Any) -> None:
     settings = manifest["configuration"]
     settings["observation_length"] = "compact" if settings["observation_length"] == "full" else "full"
@@ -136,7 +141,16 @@ OPERATORS: tuple[Operator, ...] = (
         ("adapter",),
     ),
     _manifest("no output adapter", "nothing to check", "output_adapter", value=None),
+    Operator(
+        "manifest: tensors of the output adapter",
+        "another adapter",
+        record_edit(put("output_adapter", "tensors_sha256", value="1" * 64), layout.MANIFEST),
+        ("adapter",),
+    ),
     Operator("manifest: input adapter", "nothing was learned", record_edit(_keep_adapter, layout.MANIFEST)),
+    Operator(
+        "manifest: tensors of the input adapter", "nothing was learned", record_edit(_keep_tensors, layout.MANIFEST)
+    ),
     _manifest("trainable_parameters", "a smaller change is claimed", "trainable_parameters", value=7),
     _manifest("total_parameters", "a larger model is claimed", "total_parameters", value=7),
     _manifest("non_finite_steps", "faults are claimed or hidden", "non_finite_steps", value=3),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Generator, Iterator, Mapping
-from typing import Any, BinaryIO
+from typing import Any
 
 from molforge_eval import layout
 from molforge_eval.catalogue import finding, seen, short
@@ -17,10 +17,11 @@ from molforge_eval.checks.factors import (
     ranks_of,
     target_names,
 )
-from molforge_eval.checks.tensors import Values, read_header, scan_values
+from molforge_eval.checks.tensors import Values, digest_of, read_header, scan_values
 from molforge_eval.findings import Finding
 from molforge_eval.ledger import Ledger
 from molforge_eval.record_files import read_json
+from molforge_eval.records.manifest import AdapterIdentity
 from molforge_eval.run_directory import RunDirectory
 from molforge_eval.sealing import checksum_of
 from molforge_eval.shape import shape_of
@@ -31,8 +32,8 @@ Config = Mapping[str, Any]
 def check(run: RunDirectory) -> Iterator[Finding]:
     """Look at the settings and the weights of the adapter, and at what the manifest says of them."""
     config = yield from _check_config(run)
-    yield from _check_weights(run, config)
-    yield from _check_manifest(run)
+    tensors = yield from _check_weights(run, config)
+    yield from _check_manifest(run, tensors)
 
 
 def _check_config(run: RunDirectory) -> Generator[Finding, None, Config | None]:
@@ -81,7 +82,8 @@ def _bare(model: str) -> str:
     return name
 
 
-def _check_weights(run: RunDirectory, config: Config | None) -> Iterator[Finding]:
+def _check_weights(run: RunDirectory, config: Config | None) -> Generator[Finding, None, str | None]:
+    """Check the weights; give the digest of their tensors, or `None` where they cannot be read."""
     path = layout.ADAPTER_WEIGHTS
     if path not in run.files:
         is_named = run.manifest is not None and run.manifest.output_adapter is not None
@@ -92,31 +94,32 @@ def _check_weights(run: RunDirectory, config: Config | None) -> Iterator[Finding
         elif (is_named or layout.ADAPTER_CONFIG in run.files) and not run.may_lack(path):
             what = "the manifest names an adapter and there are no weights" if is_named else "there are no weights"
             yield finding("WEIGHTS_MISSING", what, file=path)
-        return
+        return None
     try:
         with run.files.open(path) as handle:
             header = read_header(handle, run.files.sizes[path], run.limits)
             yield from header.findings
             if header.tensors is not None:
-                yield from _check_tensors(handle, header.start, header.tensors, config or {})
+                found = {name: scan_values(handle, header.start, header.tensors[name]) for name in header.tensors}
+                yield from _check_tensors(header.tensors, found, config or {})
                 yield from _check_count(run, header.tensors)
+                return digest_of(header.tensors, found)
     except OSError as error:
         yield finding("FILE_UNREADABLE", f"the file cannot be read: {error.strerror or error}", file=path)
+    return None
 
 
 def _is_shard(path: str) -> bool:
     return path.startswith(f"{layout.ADAPTER_FOLDER}/") and path.endswith(".safetensors") and "-of-" in path
 
 
-def _check_tensors(handle: BinaryIO, start: int, tensors: Mapping[str, Any], config: Config) -> Iterator[Finding]:
+def _check_tensors(tensors: Mapping[str, Any], found: Mapping[str, Values], config: Config) -> Iterator[Finding]:
     path = layout.ADAPTER_WEIGHTS
     if not tensors:
         yield finding("ADAPTER_EMPTY", "the file holds no tensor", file=path)
         return
-    found: dict[str, Values] = {}
     factors: dict[str, Factor] = {}
     for name, entry in sorted(tensors.items()):
-        found[name] = scan_values(handle, start, entry)
         if found[name].broken:
             what = f"{found[name].broken} values of tensor {seen(name)} are not finite"
             yield finding("WEIGHTS_NOT_FINITE", what, file=path, pointer=name)
@@ -203,7 +206,13 @@ def _check_count(run: RunDirectory, tensors: Mapping[str, Any]) -> Iterator[Find
         yield finding("COUNT_DIFFERS", what, file=layout.MANIFEST, pointer="/trainable_parameters")
 
 
-def _check_manifest(run: RunDirectory) -> Iterator[Finding]:
+def _check_manifest(run: RunDirectory, tensors: str | None) -> Iterator[Finding]:
+    """Hold what the manifest says to the weights.
+
+    Args:
+        run: The run.
+        tensors: Digest of the tensors that lie in the run; `None` when there are none that could be read.
+    """
     manifest = run.manifest
     if manifest is None:
         return
@@ -212,18 +221,36 @@ def _check_manifest(run: RunDirectory) -> Iterator[Finding]:
         yield finding("TRAINABLE_NONE", "0 parameters were trainable", pointer="/trainable_parameters", **place)
     output = manifest.output_adapter
     if output is None:
-        if manifest.status == "complete":
-            what = "the run is complete and names no output adapter"
+        lies_there = layout.ADAPTER_WEIGHTS in run.files
+        if manifest.status == "complete" or lies_there:
+            begin = "weights lie in the run and the manifest" if lies_there else "the run is complete and"
+            what = f"{begin} names no output adapter"
             yield finding("ADAPTER_UNNAMED", what, pointer="/output_adapter", **place)
         return
-    if manifest.input_adapter is not None and manifest.input_adapter.sha256 == output.sha256:
+    yield from _check_change(manifest.input_adapter, output, tensors)
+    actual = _hash_of(run, layout.ADAPTER_WEIGHTS) if layout.ADAPTER_WEIGHTS in run.files else None
+    if actual is not None and actual != output.sha256:
+        what = f"the weights have SHA-256 {short(actual)}, the manifest says {short(output.sha256)}"
+        yield finding("ADAPTER_DIFFERS", what, file=layout.ADAPTER_WEIGHTS)
+    elif tensors is not None and output.tensors_sha256 not in (None, tensors):
+        said = short(output.tensors_sha256 or "")
+        what = f"the tensors of the weights have digest {short(tensors)}, the manifest says {said}"
+        yield finding("ADAPTER_DIFFERS", what, pointer="/output_adapter/tensors_sha256", **place)
+
+
+def _check_change(given: AdapterIdentity | None, output: AdapterIdentity, tensors: str | None) -> Iterator[Finding]:
+    """The adapter that came out is another one than went in, by its bytes and by its tensors."""
+    if given is None:
+        return
+    place: dict[str, Any] = {"file": layout.MANIFEST}
+    came_out = tensors or output.tensors_sha256
+    if given.sha256 == output.sha256:
         what = f"the adapter that came out, {short(output.sha256)}, is the one that went in"
         yield finding("ADAPTER_UNCHANGED", what, pointer="/output_adapter/sha256", **place)
-    if layout.ADAPTER_WEIGHTS in run.files:
-        actual = _hash_of(run, layout.ADAPTER_WEIGHTS)
-        if actual is not None and actual != output.sha256:
-            what = f"the weights have SHA-256 {short(actual)}, the manifest says {short(output.sha256)}"
-            yield finding("ADAPTER_DIFFERS", what, file=layout.ADAPTER_WEIGHTS)
+    elif came_out is not None and given.tensors_sha256 == came_out:
+        what = f"the tensors that came out, {short(came_out)}, are those that went in, in a file of other bytes"
+        key = "sha256" if output.tensors_sha256 is None else "tensors_sha256"
+        yield finding("ADAPTER_UNCHANGED", what, pointer=f"/output_adapter/{key}", **place)
 
 
 def _hash_of(run: RunDirectory, path: str) -> str | None:

@@ -15,6 +15,15 @@ _FACTOR = re.compile(r"^(?P<module>.+?)\.lora_(?P<embedding>embedding_)?(?P<side
 _BESIDE = re.compile(r"\.lora_magnitude_vector|\.lora_[AB](\.[A-Za-z0-9_-]+)?\.bias$|lora_mag")
 """Further weights of an adapter: the magnitudes of DoRA, and the bias of a factor."""
 _PREFIXES = ("base_model.model.", "base_model.")
+_WRAPPED = re.compile(r"(?<![^.])(?:_orig_mod|_fsdp_wrapped_module|base_layer)\.")
+"""Names that a compiled, a divided or an adapted module has around its own."""
+_ADAPTER = re.compile(
+    r"\.(?P<part>lora_(?:embedding_)?[AB]|lora_magnitude_vector)"
+    r"(?:\.(?!weight$|bias$)[A-Za-z0-9_-]+)?(?P<rest>\.weight|\.bias)?$"
+)
+"""A part of an adapter at the end of a name, with or without the name of the adapter."""
+_SAVED = re.compile(r"\.modules_to_save(?:\.(?!(?:weight|bias)$)[A-Za-z0-9_-]+)?(?=\.)")
+"""What a module that is trained whole has around its own name in memory."""
 
 
 class Factor(NamedTuple):
@@ -28,6 +37,25 @@ class Factor(NamedTuple):
     """`None` for a tensor without a rank."""
 
 
+def plain_name(name: str) -> str:
+    """Spell the name of a tensor as no writer does: without what different ones put around it.
+
+    >>> plain_name("base_model.model.model.layers.0.q_proj.lora_A.default.weight")
+    'model.layers.0.q_proj.lora_A.weight'
+    >>> plain_name("model.layers.0.q_proj.lora_A")
+    'model.layers.0.q_proj.lora_A.weight'
+    """
+    bare = _SAVED.sub("", _without_prefix(_WRAPPED.sub("", name)))
+    return _ADAPTER.sub(lambda match: f".{match['part']}{match['rest'] or '.weight'}", bare)
+
+
+def _without_prefix(name: str) -> str:
+    for prefix in _PREFIXES:
+        if name.startswith(prefix):
+            return name.removeprefix(prefix)
+    return name
+
+
 def factor_of(name: str, shape: list[int]) -> Factor | None:
     """Read a tensor as a factor; `None` when its name is that of none.
 
@@ -37,11 +65,7 @@ def factor_of(name: str, shape: list[int]) -> Factor | None:
     match = _FACTOR.match(name)
     if match is None:
         return None
-    module = match["module"].removesuffix(".base_layer")
-    for prefix in _PREFIXES:
-        if module.startswith(prefix):
-            module = module.removeprefix(prefix)
-            break
+    module = _without_prefix(match["module"].removesuffix(".base_layer"))
     place = 0 if match["side"] == "A" else 1
     return Factor(module, match["side"], shape[place] if len(shape) >= 2 else None)
 

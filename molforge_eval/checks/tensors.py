@@ -1,19 +1,26 @@
 """The safetensors file of an adapter, read without torch: its header, where tensors stand, what their values are.
 
-A value is looked at a piece at a time, so that memory does not grow with the file.
+A value is looked at a piece at a time, so that memory does not grow with the file. The digest of the tensors is over
+what they are, never over how a file spells them: the order, the metadata, the names that a writer puts around a
+factor, and the number format where it holds the same values, do not count.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from molforge_eval import layout
+from molforge_eval.canonical import digest
 from molforge_eval.catalogue import finding, seen
+from molforge_eval.checks.factors import plain_name
 from molforge_eval.findings import Finding
 from molforge_eval.limits import Limits
 from molforge_eval.shape import shape_of
@@ -27,6 +34,7 @@ _WIDTHS = {
     "I64": 8, "U64": 8, "I32": 4, "U32": 4, "I16": 2, "U16": 2, "I8": 1, "U8": 1, "BOOL": 1,
 }  # fmt: skip
 """Bytes of one value."""
+_FLOATS = ("F64", "F32", "F16", "BF16", "F8_E4M3", "F8_E5M2")
 _CHUNK = 2**22
 
 
@@ -37,6 +45,15 @@ class Values(NamedTuple):
     """Values that are not finite."""
     has_weight: bool
     """Whether any value is not zero."""
+    sha256: str
+    """Over the values; floats are hashed as 32-bit ones where these hold all of them, else as 64-bit ones."""
+
+
+class TensorsDigest(NamedTuple):
+    """The digest of the tensors of a file, or why there is none."""
+
+    sha256: str | None
+    reason: str | None
 
 
 class Header(NamedTuple):
@@ -121,41 +138,99 @@ def _check_places(tensors: Mapping[str, Any], room: int) -> Iterator[Finding]:
 
 
 def scan_values(handle: BinaryIO, start: int, entry: Mapping[str, Any]) -> Values:
-    """Count values that are not finite, and tell whether any is not zero.
+    """Count values that are not finite, tell whether any is not zero, and hash them.
 
     Args:
         handle: The file.
         start: Where the values of the first tensor begin.
         entry: The header's entry of the tensor.
     """
+    kind = entry["dtype"]
     left = entry["data_offsets"][1] - entry["data_offsets"][0]
     handle.seek(start + entry["data_offsets"][0])
-    broken, has_weight = 0, False
+    broken, has_weight, is_narrow = 0, False, True
+    narrow, wide = sha256(), sha256()
     while left > 0:
         data = handle.read(min(left, _CHUNK))
+        # A file that was cut since it was listed may end within a value.
+        data = data[: len(data) - len(data) % _WIDTHS[kind]]
         if not data:
             break
         left -= len(data)
-        found = _judge(data, entry["dtype"])
-        broken += found.broken
-        has_weight = has_weight or found.has_weight
-    return Values(broken, has_weight)
+        if kind not in _FLOATS:
+            has_weight = has_weight or any(data)
+            narrow.update(data)
+            continue
+        values = _floats(data, kind)
+        broken += int(values.size - np.count_nonzero(np.isfinite(values)))
+        has_weight = has_weight or bool(np.any(values != 0))
+        if kind == "F64":
+            wide.update(values.data)
+        with np.errstate(over="ignore"):
+            single = values.astype("<f4")
+        is_narrow = is_narrow and (kind != "F64" or bool(np.array_equal(single, values)))
+        narrow.update(single.data)
+    return Values(broken, has_weight, (narrow if is_narrow else wide).hexdigest())
 
 
-def _judge(data: bytes, kind: str) -> Values:
-    if kind in ("F8_E4M3", "F8_E5M2"):
-        # The sign apart: one pattern is no number in the first form, an exponent of ones in the second.
-        bare = np.frombuffer(data, "u1") & 0x7F
-        broken = bare == 0x7F if kind == "F8_E4M3" else (bare & 0x7C) == 0x7C
-        return Values(int(np.count_nonzero(broken)), bool(bare.any()))
-    if kind not in ("F64", "F32", "F16", "BF16"):
-        return Values(0, any(data))
-    values = _floats(data, kind)
-    return Values(int(values.size - np.count_nonzero(np.isfinite(values))), bool(np.any(values != 0)))
+def digest_of(tensors: Mapping[str, Any], found: Mapping[str, Values]) -> str:
+    """Return the digest of the tensors of an adapter, whatever file they stand in.
+
+    Args:
+        tensors: The header's entries by name.
+        found: What was found in the values of each.
+    """
+    rows = [
+        [
+            plain_name(name),
+            "float" if entry["dtype"] in _FLOATS else entry["dtype"],
+            list(entry["shape"]),
+            found[name].sha256,
+        ]
+        for name, entry in tensors.items()
+    ]
+    return digest(sorted(rows))
+
+
+def digest_weights(path: Path, limits: Limits) -> TensorsDigest:
+    """Read a weights file of one's own and return the digest of its tensors.
+
+    Args:
+        path: The safetensors file.
+        limits: Bounds on what is read; a file beyond them has no digest, and the reason says so.
+
+    Raises:
+        OSError: The file cannot be read.
+    """
+    with path.open("rb") as handle:
+        header = read_header(handle, path.stat().st_size, limits)
+        if header.tensors is None:
+            return TensorsDigest(None, "; ".join(item.what for item in header.findings))
+        found = {name: scan_values(handle, header.start, entry) for name, entry in header.tensors.items()}
+        return TensorsDigest(digest_of(header.tensors, found), None)
 
 
 def _floats(data: bytes, kind: str) -> NDArray[Any]:
     if kind == "BF16":
         # The upper half of a 32-bit float.
-        return (np.frombuffer(data, "<u2").astype("<u4") << 16).view("<f4")
+        bits: NDArray[Any] = np.frombuffer(data, "<u2").astype("<u4") << 16
+        return bits.view("<f4")
+    if kind == "F8_E5M2":
+        # The upper half of a 16-bit float.
+        bits = np.frombuffer(data, "u1").astype("<u2") << 8
+        return bits.view("<f2")
+    if kind == "F8_E4M3":
+        found: NDArray[Any] = _values_of_e4m3()[np.frombuffer(data, "u1")]
+        return found
     return np.frombuffer(data, {"F64": "<f8", "F32": "<f4", "F16": "<f2"}[kind])
+
+
+@cache
+def _values_of_e4m3() -> NDArray[Any]:
+    """Return the number of each of the 256 patterns: no infinity, and one pattern a sign that is no number."""
+    bits = np.arange(256)
+    exponent, mantissa = (bits >> 3) & 0x0F, bits & 0x07
+    sizes = np.where(exponent == 0, np.ldexp(mantissa, -9), np.ldexp(mantissa + 8, exponent - 10))
+    sizes[(bits & 0x7F) == 0x7F] = np.nan
+    signed: NDArray[Any] = np.where(bits & 0x80, -sizes, sizes)
+    return signed.astype("<f4")

@@ -82,6 +82,10 @@ class AdapterIdentity(FrozenModel):
     sha256: Sha256
     """Over the weights file."""
     parameters: Count
+    tensors_sha256: Sha256 | None = None
+    """Over names, shapes and values of the tensors, however a file spells them; `None` when it is not known."""
+    tensors_sha256_reason: str | None = None
+    """Why it is not known; absent in manifests that are older than the field."""
 
 
 class RunManifest(FrozenModel):

@@ -93,7 +93,8 @@ def _reward_tracks(sentinel: Sentinel) -> Standing:
 def _training(manifest: RunManifest | None, gaps: int) -> Standing:
     if manifest is None or manifest.input_adapter is None or manifest.output_adapter is None:
         return "not tested"
-    if manifest.input_adapter.sha256 == manifest.output_adapter.sha256:
+    given, output = manifest.input_adapter, manifest.output_adapter
+    if given.sha256 == output.sha256 or given.tensors_sha256 == output.tensors_sha256 is not None:
         return "contradicted"
     whole_run = manifest.status == "complete" and manifest.steps_completed >= manifest.configuration.max_steps
     return "supported" if whole_run and gaps == 0 else "partly"

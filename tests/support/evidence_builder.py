@@ -29,7 +29,9 @@ from molforge_eval import layout
 from molforge_eval.calls import call_tool
 from molforge_eval.canonical import chain_of, chain_start, digest, file_bytes, line_bytes, plain, seal_of, sha256_hex
 from molforge_eval.checks.plots import expected_rows
+from molforge_eval.checks.tensors import digest_weights
 from molforge_eval.endings import laboratory_ending
+from molforge_eval.limits import DEFAULT_LIMITS
 from molforge_eval.metrics_table import COLUMNS, row_of
 from molforge_eval.plan import Limits, PlannedEpisode, plan_digest, standard_plan
 from molforge_eval.play import run_evaluation
@@ -379,7 +381,12 @@ def _manifest(
         backend=backend_fingerprint(),
         plan_sha256=plan_digest(plan),
         base_model_sha256=BASE_SHA256,
-        input_adapter=AdapterIdentity(path="adapter", sha256=INPUT_ADAPTER_SHA256, parameters=output.parameters),
+        input_adapter=AdapterIdentity(
+            path="adapter",
+            sha256=INPUT_ADAPTER_SHA256,
+            parameters=output.parameters,
+            tensors_sha256=sha256_hex(b"input tensors"),
+        ),
         output_adapter=output,
         trainable_parameters=output.parameters,
         total_parameters=514_432,
@@ -554,6 +561,11 @@ def _silent_row(last: Mapping[str, Any], turn: int, session: ToolSession) -> dic
     }
 
 
+def tensors_of(root: Path) -> str | None:
+    """Return the digest of the tensors in a run as they are now; `None` when they cannot be read."""
+    return digest_weights(root / layout.ADAPTER_WEIGHTS, DEFAULT_LIMITS).sha256
+
+
 def _write_adapter(root: Path) -> AdapterIdentity:
     rng = np.random.default_rng(7)
     tensors: dict[str, np.ndarray] = {}
@@ -575,4 +587,9 @@ def _write_adapter(root: Path) -> AdapterIdentity:
     write(root, layout.ADAPTER_CONFIG, file_bytes(settings))
     data = (folder / "adapter_model.safetensors").read_bytes()
     count = sum(tensor.size for tensor in tensors.values())
-    return AdapterIdentity(path=layout.ADAPTER_FOLDER, sha256=sha256_hex(data), parameters=count)
+    return AdapterIdentity(
+        path=layout.ADAPTER_FOLDER,
+        sha256=sha256_hex(data),
+        parameters=count,
+        tensors_sha256=tensors_of(root),
+    )

@@ -8,7 +8,7 @@ from operator import add
 from pathlib import Path
 from typing import Any
 
-from evidence_builder import edit_json, read_json, read_lines, with_text, write_lines
+from evidence_builder import edit_json, read_json, read_lines, tensors_of, with_text, write_lines
 from packet_builder import attachments_of
 
 from evidence_cases.registry import edit
@@ -45,7 +45,8 @@ def _name_policy(value: dict[str, Any]) -> None:
 def adapter_everywhere(root: Path, *, sha256: str | None = None) -> None:
     """Let manifest and after evaluation name the weights as they are now, or by another hash."""
     named = sha256 or sha256_hex((root / layout.ADAPTER_WEIGHTS).read_bytes())
-    edit_json(root, layout.MANIFEST, lambda value: value["output_adapter"].update(sha256=named))
+    identity = {"sha256": named, "tensors_sha256": tensors_of(root)}
+    edit_json(root, layout.MANIFEST, lambda value: value["output_adapter"].update(identity))
     edit_json(root, layout.AFTER, lambda value: value["policy"].update(adapter_sha256=named))
     policy_everywhere(root, files=[layout.AFTER])
 

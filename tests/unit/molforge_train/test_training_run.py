@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import orjson
 import pytest
 from click.testing import CliRunner
+from evidence_builder import tensors_of
 
 from molforge_env.suites import ResolvedScenario
 from molforge_env.tools import ToolSession
@@ -114,6 +115,9 @@ def test_the_manifest_says_complete_and_ties_plan_and_adapters_to_the_run(sample
     assert manifest.input_adapter.sha256 == hash_file(SFT_ADAPTER / "adapter_model.safetensors")
     assert manifest.output_adapter.sha256 == hash_file(sample.folder / layout.ADAPTER_WEIGHTS)
     assert manifest.input_adapter.sha256 != manifest.output_adapter.sha256
+    assert manifest.output_adapter.tensors_sha256 == tensors_of(sample.folder)
+    assert manifest.input_adapter.tensors_sha256 not in (None, manifest.output_adapter.tensors_sha256)
+    assert manifest.input_adapter.tensors_sha256_reason is None
     assert manifest.trainable_parameters == manifest.output_adapter.parameters
     assert manifest.configuration_sources["max_steps"] == "flag"
 

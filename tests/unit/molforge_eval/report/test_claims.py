@@ -40,14 +40,16 @@ def test_a_rise_of_every_task_is_a_claim_of_its_own(evidence_of) -> None:
     assert standings(evidence_of("incomplete"))["every_task_rose"] == "not tested"
 
 
-def test_an_adapter_that_did_not_change_contradicts_training(check, plan, random_evaluation) -> None:
+@pytest.mark.parametrize("key", ["sha256", "tensors_sha256"])
+def test_an_adapter_that_did_not_change_contradicts_training(check, plan, random_evaluation, key: str) -> None:
     import dataclasses
 
     from molforge_eval.report.assembly import assemble_evidence
 
     checked = check(random_evaluation, random_evaluation, plan)
     manifest = checked.run.manifest
-    unchanged = manifest.model_copy(update={"output_adapter": manifest.input_adapter})
+    same = {key: getattr(manifest.input_adapter, key)}
+    unchanged = manifest.model_copy(update={"output_adapter": manifest.output_adapter.model_copy(update=same)})
     evidence = assemble_evidence(checked._replace(run=dataclasses.replace(checked.run, manifest=unchanged)))
 
     assert standings(evidence)["training_happened"] == "contradicted"
