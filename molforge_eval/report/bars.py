@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from molforge_eval.report.curves import Size
-from molforge_eval.report.numerals import decimal
+from molforge_eval.report.numerals import decimal, percent
 from molforge_eval.report.series import ACTIONS, OTHER_ACTION, ActionShare
 from molforge_eval.report.theme import colour
 
@@ -46,7 +46,7 @@ def action_chart(shares: Sequence[ActionShare], phases: Sequence[str], *, size: 
                     "to": left + share.share,
                     "middle": left + share.share / 2,
                     "shade": colour("paper" if share.action in _DARK_FILLS else "label"),
-                    "text": f"{100 * share.share:.0f}%" if share.share >= _LABELLED_SHARE else "",
+                    "text": percent(share.share) if share.share >= _LABELLED_SHARE else "",
                 }
             )
             left += share.share

@@ -17,7 +17,7 @@ from molforge_eval.report.evidence import CurveNote, PhaseRow
 from molforge_eval.report.learning import episode_ends
 from molforge_eval.report.number_book import NumberBook
 from molforge_eval.report.numerals import decimal, percent, whole
-from molforge_eval.report.series import action_shares, curve_over_steps, thinned, thirds
+from molforge_eval.report.series import ActionShare, action_shares, curve_over_steps, thinned, thirds
 
 UNFINISHED = frozenset({"no_call", "malformed_call", "turn_limit", "length_limit"})
 PHASES = {"before": "before", "early": "early training", "late": "late training", "after": "after"}
@@ -54,6 +54,7 @@ def put_conduct(
         _put_phase(book, phase, conduct, file)
         if conduct.endings:
             shares = action_shares(PHASES[phase], conduct.actions)
+            put_shares(book, f"conduct.{phase}", shares, _calls_of(file))
             rows.append(PhaseRow(phase=phase, label=PHASES[phase], actions=shares))
     return tuple(rows)
 
@@ -129,9 +130,19 @@ def _budget_left(ends: pl.DataFrame, budgets: dict[str, int]) -> list[float | No
     ]
 
 
+def put_shares(book: NumberBook, at: str, shares: Sequence[ActionShare], source: tuple[str, str]) -> None:
+    """Put the share of every action of a phase down as `<at>.share_<action>`."""
+    for share in shares:
+        book.put(f"{at}.share_{share.action}", share.share, percent(share.share), source)
+
+
+def _calls_of(file: str) -> tuple[str, str]:
+    return file, "/episodes/*/steps" if file != layout.ROLLOUTS else "columns action_type, status, governance_status"
+
+
 def _put_phase(book: NumberBook, phase: str, conduct: Conduct, file: str) -> None:
     calls, episodes = len(conduct.actions), len(conduct.endings)
-    steps = (file, "/episodes/*/steps" if file != layout.ROLLOUTS else "columns action_type, status, governance_status")
+    steps = _calls_of(file)
     ends = (file, "/episodes/*/ended_by" if file != layout.ROLLOUTS else "column ended_by")
     book.put(f"conduct.{phase}.calls", calls, whole(calls), steps)
     book.put(f"conduct.{phase}.episodes", episodes, whole(episodes), ends)

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import polars as pl
 
 from molforge_eval import layout
+from molforge_eval.report.conduct import put_shares
 from molforge_eval.report.evidence import CurveNote, PhaseRow
 from molforge_eval.report.learning import tenths_of
 from molforge_eval.report.number_book import NumberBook
@@ -57,7 +58,9 @@ def put_calls(book: NumberBook, arms: tuple[Arm, Arm], rollouts: pl.DataFrame) -
     for phase, (calls, file) in phases.items():
         _put_phase(book, phase, calls, file)
         if calls.actions:
-            rows.append(PhaseRow(phase=phase, label=labels[phase], actions=_shares(labels[phase], calls.actions)))
+            shares = _shares(labels[phase], calls.actions)
+            put_shares(book, f"calls.{phase}", shares, _actions_of(file))
+            rows.append(PhaseRow(phase=phase, label=labels[phase], actions=shares))
     return tuple(rows)
 
 
@@ -127,9 +130,13 @@ def _of_log(lines: pl.DataFrame) -> Calls:
     )
 
 
+def _actions_of(file: str) -> tuple[str, str]:
+    return file, "/episodes/*/trace" if file != layout.ROLLOUTS else "columns action_type, governance_status, done"
+
+
 def _put_phase(book: NumberBook, phase: str, calls: Calls, file: str) -> None:
     count = len(calls.actions)
-    source = (file, "/episodes/*/trace" if file != layout.ROLLOUTS else "columns action_type, governance_status, done")
+    source = _actions_of(file)
     book.put(f"calls.{phase}.count", count, whole(count), source)
     share = calls.vetoed / count if calls.vetoed is not None and count else None
     book.put(f"calls.{phase}.vetoed", share, percent(share, 1), source, reason=_NOT_IN_TRACE)

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 _VEGA_LITE = "6.4"
 _PIXELS_PER_INCH = 150.0
 _ID = re.compile(r'\bid="([^"]+)"')
+_SPOKEN = re.compile(r' (?:aria-[a-z]+|role)="[^"]*"')
+"""What the drawing says of each of its marks; a page gives the whole picture one text instead."""
 _OPENING = re.compile(r"^<svg ([^>]*)>(.*)</svg>\s*$", re.DOTALL)
 
 
@@ -63,6 +65,7 @@ def renumbered(text: str, prefix: str) -> Svg:
     Raises:
         ValueError: The text is not one SVG element.
     """
+    text = _SPOKEN.sub("", text)
     names = {name: f"{prefix}-{number}" for number, name in enumerate(dict.fromkeys(_ID.findall(text)))}
     for name, new in names.items():
         text = text.replace(f'id="{name}"', f'id="{new}"').replace(f"url(#{name})", f"url(#{new})")

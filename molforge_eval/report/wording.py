@@ -18,7 +18,7 @@ from molforge_env.molecules import molecule_from_code
 from molforge_eval.report.drawings import draw_molecule
 from molforge_eval.report.evidence import Evidence
 from molforge_eval.report.figures import SCREEN_ONLY
-from molforge_eval.report.number_book import Source
+from molforge_eval.report.number_book import Number, NumberId, Source
 from molforge_eval.report.numerals import percent, short_commit, short_hash
 from molforge_eval.report.quoting import quote
 from molforge_eval.report.render import Svg
@@ -27,11 +27,6 @@ from molforge_eval.shipped import template_folder
 Item = TypeVar("Item")
 MEMORY = "memory:"
 """Scheme of the addresses that a paper knows: names of what travels beside it, and nothing else."""
-
-_ON_PAPER = (
-    "score.mean.", "sampled.", "seeds.", "tasks.", "greedy.", "rule.", "check.", "training.", "sentinel.", "findings.",
-    "unpaired.mean.", "metrics.", "log.", "watch.",
-)  # fmt: skip
 
 
 class Picture(NamedTuple):
@@ -67,10 +62,27 @@ class Medium(NamedTuple):
         ).encode()
         return Picture(width, height, Markup(), address)
 
-    def listed(self, evidence: Evidence) -> frozenset[str]:
-        """Return the ids whose making is told in the document: all on a page, the ones of the mean on paper."""
-        ids = (number.id for number in evidence.numbers)
-        return frozenset(number_id for number_id in ids if self.shelf is None or number_id.startswith(_ON_PAPER))
+
+class Uses:
+    """Which numbers a document has placed so far, in their order.
+
+    The first use of a number is a stop of the keyboard and the place that its row leads back to; a further one can be
+    clicked and is passed over.
+    """
+
+    def __init__(self) -> None:
+        """Start with none."""
+        self._placed: dict[NumberId, None] = {}
+
+    def is_first(self, number_id: NumberId) -> bool:
+        """Note a use, and tell whether it is the first."""
+        known = number_id in self._placed
+        self._placed[number_id] = None
+        return not known
+
+    def __contains__(self, number_id: object) -> bool:
+        """Tell whether a number was placed."""
+        return number_id in self._placed
 
 
 TREND_WORDS = {"rose": "rose", "fell": "fell", "flat": "stayed level", "unknown": "cannot be told"}
@@ -99,6 +111,7 @@ def open_templates(folder: Path | None = None) -> Environment:
         model_name=model_name,
         percent=percent,
         places=places,
+        used=used,
         short_commit=short_commit,
         short_hash=short_hash,
     )
@@ -127,7 +140,7 @@ def words_for(evidence: Evidence, figures: Mapping[str, Svg], medium: Medium) ->
         "figures": _Figures(placed),
         "drawings": drawings,
         "hue": medium.hue,
-        "listed": medium.listed(evidence),
+        "uses": Uses(),
         "on_paper": medium.shelf is not None,
         "fragments": lambda code: ", ".join(molecule_from_code(code).fragments),
     }
@@ -158,6 +171,11 @@ def halves(items: Sequence[Item]) -> tuple[Sequence[Item], Sequence[Item]]:
 def drawn(words: Mapping[str, Item], figures: Mapping[str, Picture]) -> list[tuple[str, Item]]:
     """Keep the entries whose chart was drawn, in their order."""
     return [(name, entry) for name, entry in words.items() if name in figures]
+
+
+def used(numbers: Sequence[Number], uses: Uses) -> list[Number]:
+    """Keep the numbers that a document has placed so far, in the order of the evidence."""
+    return [number for number in numbers if number.id in uses]
 
 
 def places(sources: Sequence[Source]) -> list[tuple[str, str]]:
