@@ -1,8 +1,8 @@
 """Walk a rendered document and say of each numeral in it where it comes from.
 
 A numeral belongs to a number of the evidence when it stands inside an element that carries its id and the element says
-what the evidence says. Elsewhere it may be part of a text that the evidence quotes, or of a phrase of the templates that
-is allowed for a stated reason. What is neither is stray.
+what the evidence says. Elsewhere it may be part of a text that the evidence quotes, or of a phrase of the templates
+that is allowed for a stated reason. What is neither is stray.
 """
 
 from __future__ import annotations
@@ -21,9 +21,12 @@ from molforge_eval.report.numerals import short_commit, short_hash
 
 NUMERAL = re.compile(r"(?<![A-Za-z_])\d+(?:[.,\u202f]\d+)*(?:e[-\u2212]?\d+)?")
 _HASH = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?(?:-dirty)?")
-_VOID = frozenset({"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr"})
+_VOID = frozenset(
+    ["area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr"]
+)
 _SHAPES = frozenset({"path", "circle", "rect", "line", "polygon", "ellipse", "use", "stop"})
 _UNREAD = frozenset({"style", "script"})
+_SCALE = frozenset({"role-axis-label", "role-legend-label"})
 _ORDINAL = "count"
 """Class of the numbers of a list, which CSS would write as well."""
 _SHORTEST_QUOTE = 5
@@ -44,7 +47,7 @@ class Piece(NamedTuple):
     is_chart: bool
     """A text that a chart draws."""
     is_tick: bool
-    """A label of an axis."""
+    """A label of an axis or of a scale of shades."""
 
 
 class Stray(NamedTuple):
@@ -93,7 +96,7 @@ class _Reader(HTMLParser):
                 is_value=any("data-q" in named for _, named in self._open),
                 is_attribute="title" in tags and "svg" in tags,
                 is_chart="svg" in tags and "text" in tags,
-                is_tick="role-axis-label" in classes,
+                is_tick=not _SCALE.isdisjoint(classes),
             )
         )
 
@@ -123,7 +126,9 @@ def strays(markup: str, evidence: Evidence) -> list[Stray]:
                 found.append(Stray(piece.text, "no value of the evidence"))
             continue
         rest = without(piece.text, quotes)
-        loose = [numeral for numeral in NUMERAL.findall(rest) if not (piece.is_attribute or piece.is_chart) or numeral not in said]
+        # A text that can hold no element may only repeat what the evidence says.
+        known = said if piece.is_attribute or piece.is_chart else frozenset[str]()
+        loose = [numeral for numeral in NUMERAL.findall(rest) if numeral not in known]
         found += [Stray(numeral, " ".join(piece.text.split())) for numeral in loose]
     return found
 
@@ -150,7 +155,9 @@ def allowed() -> tuple[re.Pattern[str], ...]:
 def quoted_texts(evidence: Evidence) -> tuple[str, ...]:
     """List every text of the evidence that holds a numeral, the longest first."""
     value = {key: item for key, item in plain(evidence).items() if key not in _NO_NUMBER}
-    words = {text for number in evidence.numbers for text in (number.id, number.name, number.formula, number.reason or "")}
+    words = {
+        text for number in evidence.numbers for text in (number.id, number.name, number.formula, number.reason or "")
+    }
     hashes = {text for text in _texts(value) if _HASH.fullmatch(text)}
     words |= {short_hash(text) for text in hashes} | {short_commit(text) for text in hashes}
     words |= {finding.where.text() for finding in evidence.findings}
