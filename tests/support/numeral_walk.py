@@ -22,7 +22,7 @@ from molforge_eval.report.numerals import short_commit, short_hash
 NUMERAL = re.compile(r"(?<![A-Za-z_])\d+(?:[.,\u202f]\d+)*(?:e[-\u2212]?\d+)?")
 _HASH = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?(?:-dirty)?")
 _VOID = frozenset(
-    ["area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr"]
+    ["area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr"],
 )
 _SHAPES = frozenset({"path", "circle", "rect", "line", "polygon", "ellipse", "use", "stop"})
 _UNREAD = frozenset({"style", "script"})
