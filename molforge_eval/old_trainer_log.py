@@ -56,15 +56,19 @@ def find_source(files: RunFiles) -> str | None:
     for path in (layout.TRAINER_LOG, *_LISTS, *_STATES):
         if path in files:
             return path
-    checkpoints = [(int(found.group(1)), path) for path in files.sizes if (found := _CHECKPOINT.fullmatch(path))]
-    return max(checkpoints)[1] if checkpoints else None
+    found = checkpoints(files)
+    return found[-1][1] if found else None
+
+
+def checkpoints(files: RunFiles) -> list[tuple[int, str]]:
+    """List the states in folders of checkpoints: the step that the folder names, and the path; the newest last."""
+    return sorted((int(found.group(1)), path) for path in files.sizes if (found := _CHECKPOINT.fullmatch(path)))
 
 
 def other_states(files: RunFiles, source: str | None) -> list[str]:
     """List states of the host trainer beside the file that the rows were read from; of checkpoints the newest."""
     found = [path for path in _STATES if path in files]
-    checkpoints = [(int(match.group(1)), path) for path in files.sizes if (match := _CHECKPOINT.fullmatch(path))]
-    found += [max(checkpoints)[1]] if checkpoints else []
+    found += [path for _, path in checkpoints(files)[-1:]]
     return [path for path in found if path != source]
 
 

@@ -25,6 +25,7 @@ from molforge_eval.checks import (
     old_pictures,
     old_presence,
     old_rollouts,
+    old_states,
     old_summary,
     old_tables,
     old_training,
@@ -77,6 +78,7 @@ CHECKS: Mapping[str, Check] = {
 OLD_CHECKS: Mapping[str, Check] = {
     "old_presence": old_presence.check,
     "old_identity": old_identity.check,
+    "old_states": old_states.check,
     "old_episodes": old_episodes.check,
     "old_evaluations": old_evaluations.check,
     "old_comparability": old_comparability.check,

@@ -7,6 +7,7 @@ from pathlib import PurePosixPath
 
 from molforge_eval import layout
 from molforge_eval.catalogue import finding, seen, short
+from molforge_eval.checks.quantities import words_of
 from molforge_eval.comparability import UNMERGED, list_differences, pointer_in_plan
 from molforge_eval.findings import Finding
 from molforge_eval.records import EpisodeRecord, Evaluation
@@ -15,6 +16,11 @@ from molforge_eval.strict_json import pointer_of
 
 _CONSTANT_FROM = 10
 """Episodes from which one score everywhere, in both arms, is no coincidence."""
+_SIDES = {
+    "before": frozenset({"baseline", "initial", "pre", "untrained"}),
+    "after": frozenset({"post"}),
+}
+"""Words of a label beside the name of its side. What was trained may stand on both: a model is trained before, too."""
 
 
 def check(run: RunDirectory) -> Iterator[Finding]:
@@ -30,6 +36,17 @@ def check(run: RunDirectory) -> Iterator[Finding]:
     yield from _check_effect(run.before, run.after)
 
 
+def is_of_other_side(label: str, name: str) -> bool:
+    """Tell whether the label of an evaluation says that it is the other one.
+
+    >>> is_of_other_side("baseline", "after"), is_of_other_side("after_rl", "after"), is_of_other_side("rl", "before")
+    (True, False, False)
+    """
+    words = words_of(label)
+    said = {side for side, names in _SIDES.items() if side in label.lower() or not names.isdisjoint(words)}
+    return bool(said) and name not in said
+
+
 def _pointer_of(key: str, after: Evaluation) -> str:
     """Point at a key of the comparison."""
     if key.startswith("plan."):
@@ -39,14 +56,10 @@ def _pointer_of(key: str, after: Evaluation) -> str:
 
 def _check_places(run: RunDirectory) -> Iterator[Finding]:
     """Find evaluations that stand in each other's place."""
-    for path, evaluation, name, other in (
-        (layout.BEFORE, run.before, "before", "after"),
-        (layout.AFTER, run.after, "after", "before"),
-    ):
+    for path, evaluation, name in ((layout.BEFORE, run.before, "before"), (layout.AFTER, run.after, "after")):
         if evaluation is None:
             continue
-        words = evaluation.label.lower()
-        if other in words and name not in words:
+        if is_of_other_side(evaluation.label, name):
             what = f"the label is {seen(evaluation.label)}, the file is the {name} evaluation"
             yield finding("EVALUATIONS_SWAPPED", what, file=path, pointer="/label")
     if run.before is not None and run.after is not None and run.before.started_at > run.after.started_at:

@@ -33,7 +33,7 @@ _SPEED_ROOM = 0.0006
 def check(run: RunDirectory) -> Iterator[Finding]:
     """Look at the trainer log, the manifest, the rollout log and both evaluations."""
     yield from _check_rows(run)
-    yield from _check_course(run.trainer_log)
+    yield from check_course(run.trainer_log)
     yield from _check_budget(run.rollouts)
     if run.manifest is not None:
         yield from _check_manifest(run.manifest)
@@ -62,8 +62,8 @@ def _check_rows(run: RunDirectory) -> Iterator[Finding]:
             yield _in_row(what, row["line"], "completions/max_length")
 
 
-def _check_course(log: pl.DataFrame) -> Iterator[Finding]:
-    """Counters rise from row to row, and no step takes longer than the time since the row before."""
+def check_course(log: pl.DataFrame) -> Iterator[Finding]:
+    """Hold each row to the one before: counters rise, and no step takes longer than the time that went by."""
     latest: dict[str, float] = {}
     step, elapsed = 0, 0.0
     for row in log.iter_rows(named=True):

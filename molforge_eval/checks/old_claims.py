@@ -15,7 +15,7 @@ from molforge_eval.catalogue import finding, seen
 from molforge_eval.checks.bounds import contradictions_within, escaped
 from molforge_eval.checks.old_episodes import SCORES, is_broken
 from molforge_eval.checks.quantities import Quantity, is_multiple, quantity_of
-from molforge_eval.checks.rounding import agrees
+from molforge_eval.checks.rounding import agrees, with_numbers
 from molforge_eval.findings import Finding
 from molforge_eval.records.old import OldEpisode
 
@@ -87,6 +87,7 @@ def check_claims(
         pointer: Where the object stands in the file.
         mean: The public mean beside it, which spreads and ends are held to.
     """
+    values = with_numbers(values)
     beside = {} if mean is None else {"average_final_score": mean}
     impossible = dict(contradictions_within({**values, **beside}))
     for place, what in impossible.items():

@@ -10,6 +10,7 @@ from typing import Any
 from molforge_eval import layout
 from molforge_eval.catalogue import finding, seen
 from molforge_eval.checks.old_claims import counted
+from molforge_eval.checks.old_episodes import SCORES
 from molforge_eval.checks.old_evaluations import is_constant
 from molforge_eval.findings import Finding
 from molforge_eval.records.old import OldEpisode, OldEvaluation
@@ -33,6 +34,8 @@ _RESULTS = re.compile(
 _SEEDS = ("seed", "seeds")
 _TASKS = "episodes by task"
 _OF_EPISODES = "episodes/*/"
+_DECIMALS = 3
+"""The rules give four; a copy may be written with fewer."""
 
 
 def check(run: RunDirectory) -> Iterator[Finding]:
@@ -117,11 +120,16 @@ def _check_effect(before: Sequence[OldEpisode], after: Sequence[OldEpisode]) -> 
         tasks = len({episode.scenario_id for episode in own})
         what = f"all {len(own)} episodes over {tasks} tasks have final_score {seen(own[0].final_score)}"
         yield finding("SCORE_CONSTANT", what, file=layout.AFTER, pointer="/episodes")
-    elif [_conduct(episode) for episode in before] == [_conduct(episode) for episode in after]:
+    elif Counter(map(_conduct, before)) == Counter(map(_conduct, after)):
         what = f"all {len(after)} episodes are step for step those of the before evaluation"
         yield finding("EVALUATIONS_EQUAL", what, file=layout.AFTER, pointer="/episodes")
 
 
 def _conduct(episode: OldEpisode) -> tuple[object, ...]:
-    steps = tuple((step.action_type, step.reward, step.error) for step in episode.trace or ())
-    return episode.scenario_id, episode.final_score, episode.submission_score, episode.progress_score, steps
+    """What was done and scored; a copy that was rounded is one all the same."""
+    steps = tuple((step.action_type, _rounded(step.reward), step.error) for step in episode.trace or ())
+    return episode.scenario_id, *(_rounded(getattr(episode, key)) for key in SCORES), steps
+
+
+def _rounded(number: float | None) -> float | None:
+    return None if number is None else round(number, _DECIMALS)

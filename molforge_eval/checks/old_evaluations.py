@@ -7,10 +7,11 @@ from collections.abc import Iterator, Sequence
 
 from molforge_eval.catalogue import finding, seen
 from molforge_eval.checks.bounds import escaped
+from molforge_eval.checks.comparability import is_of_other_side
 from molforge_eval.checks.old_claims import check_claims, counted
 from molforge_eval.checks.old_episodes import PATHS, error_of
 from molforge_eval.checks.quantities import quantity_of
-from molforge_eval.checks.rounding import agrees, mean_of
+from molforge_eval.checks.rounding import agrees, mean_of, number_of
 from molforge_eval.findings import Finding
 from molforge_eval.records.old import OldEpisode, OldEvaluation
 from molforge_eval.run_directory import RunDirectory
@@ -50,11 +51,12 @@ def is_constant(episodes: Sequence[OldEpisode]) -> bool:
 
 
 def _check_place(name: str, evaluation: OldEvaluation) -> Iterator[Finding]:
-    words = (evaluation.label or "").lower()
-    other = "after" if name == "before" else "before"
-    if other in words and name not in words:
+    if is_of_other_side(evaluation.label or "", name):
         what = f"the label is {seen(evaluation.label)}, the file is the {name} evaluation"
         yield finding("EVALUATIONS_SWAPPED", what, file=PATHS[name], pointer="/label")
+    if evaluation.skipped:
+        what = f"skipped is true, and the file holds {len(evaluation.episodes or ())} episodes"
+        yield finding("EVALUATION_UNPLAYED", what, file=PATHS[name], pointer="/skipped")
     for key, value in (evaluation.model_extra or {}).items():
         if value is True and _UNPLAYED.fullmatch(key.lower()):
             what = f"{key} is true: the file says of itself that its numbers were not played"
@@ -63,16 +65,17 @@ def _check_place(name: str, evaluation: OldEvaluation) -> Iterator[Finding]:
 
 def _check_counts(path: str, evaluation: OldEvaluation, episodes: Sequence[OldEpisode]) -> Iterator[Finding]:
     valid, planned = len(counted(episodes)), len(episodes)
-    for key, value in (evaluation.model_extra or {}).items():
-        if isinstance(value, bool) or not isinstance(value, int):
+    for key, told in (evaluation.model_extra or {}).items():
+        value = number_of(told)
+        if value is None or value != round(value):
             continue
         if _PLANNED.search(key.lower()):
-            planned = max(planned, value)
+            planned = max(planned, round(value))
         said = quantity_of(key)
         is_count = (said.kind == "count" and said.subject in _COUNTS) or key in _TOTALS
         is_wrong = is_count and not _PLANNED.search(key.lower()) and value not in (len(episodes), valid)
         if is_wrong or (key in _VALID and value != valid):
-            what = f"{key} is {value}, the file holds {len(episodes)} episodes, {valid} of them counted"
+            what = f"{key} is {value:g}, the file holds {len(episodes)} episodes, {valid} of them counted"
             yield finding("SUMMARY_DIFFERS", what, file=path, pointer=f"/{escaped(key)}")
     if not valid:
         recorded = evaluation.average_final_score
@@ -93,7 +96,9 @@ def _check_means(path: str, evaluation: OldEvaluation, episodes: Sequence[OldEpi
     own = counted(episodes)
     mean = mean_of(episode.final_score for episode in own if episode.final_score is not None)
     recorded = evaluation.average_final_score
-    if recorded is not None and mean is not None and not agrees(recorded, mean):
+    if recorded is None and (mean is None or "average_final_score" not in evaluation.model_fields_set):
+        return
+    if mean is not None and not agrees(recorded, mean):
         what = f"average_final_score is {seen(recorded)}, the {len(own)} episodes give {seen(mean)}"
         yield finding("SUMMARY_DIFFERS", what, file=path, pointer="/average_final_score")
 

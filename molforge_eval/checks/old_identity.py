@@ -11,27 +11,25 @@ import polars as pl
 from molforge_eval import layout
 from molforge_eval.catalogue import finding, seen
 from molforge_eval.checks.bounds import escaped
-from molforge_eval.checks.rounding import agrees
+from molforge_eval.checks.moments import instant_of
+from molforge_eval.checks.rounding import number_of
 from molforge_eval.findings import Finding
-from molforge_eval.ledger import Ledger
-from molforge_eval.old_trainer_log import HISTORY, other_states, type_of
-from molforge_eval.record_files import read_json
 from molforge_eval.records.old import RUN_NAMES, OldRun
 from molforge_eval.run_directory import RunDirectory
 
 _MOMENTS = re.compile(r"(.*_)?(created|started|ended|finished|updated|date|time|timestamp|datetime)(_at|_on|_utc)?")
 _DIGIT = re.compile(r"[0-9]")
-_HEAD = ("step", "type", "line", "run_id", "time", "non_finite", "elapsed_seconds")
-_ROOM = 1e-6
+_DAY = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2})([T ]|$)")
+_ZONED = re.compile(r"(Z|[+-][0-9]{2}:?[0-9]{2})$", re.IGNORECASE)
+_SPANS = (("started_at", "ended_at"), ("started_at", "finished_at"), ("start_time", "end_time"))
 
 
 def check(run: RunDirectory) -> Iterator[Finding]:
-    """Compare names of the run, its moments, and the rows that stand in two files."""
+    """Compare names of the run and look at its moments."""
     if run.old is None:
         return
     yield from _check_names(run, run.old)
     yield from _check_moments(run, run.old)
-    yield from _check_states(run, run.old)
 
 
 def _records(old: OldRun) -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -59,13 +57,34 @@ def _check_names(run: RunDirectory, old: OldRun) -> Iterator[Finding]:
                 yield finding("RUN_ID_DIFFERS", what, file=path, line=line, pointer=f"/{key}")
 
 
+def _check_span(path: str, values: Mapping[str, Any]) -> Iterator[Finding]:
+    """What ends before it starts, where a record says both in one spelling."""
+    for start, end in _SPANS:
+        told = [values.get(key) for key in (start, end)]
+        texts = [value for value in told if isinstance(value, str)]
+        known = [_seconds_of(value) for value in told]
+        is_of_one_kind = len(texts) in (0, 2) and len({bool(_ZONED.search(text)) for text in texts}) <= 1
+        if is_of_one_kind and known[0] is not None and known[1] is not None and known[1] < known[0]:
+            what = f"{end} is {seen(told[1])}, before {start}, which is {seen(told[0])}"
+            yield finding("TIME_REVERSED", what, file=path, pointer=f"/{escaped(end)}")
+
+
+def _seconds_of(value: Any) -> float | None:
+    moment = instant_of(value) if isinstance(value, str) else None
+    return number_of(value) if moment is None else moment.timestamp()
+
+
 def _check_moments(run: RunDirectory, old: OldRun) -> Iterator[Finding]:
-    """A text without a digit is no moment, however a script spells moments."""
+    """A text without a digit or of a day that no calendar has is no moment, however a script spells moments."""
     for path, values in _records(old):
         for key, value in values.items():
-            if isinstance(value, str) and value and _MOMENTS.fullmatch(key.lower()) and not _DIGIT.search(value):
+            if not isinstance(value, str) or not value or not _MOMENTS.fullmatch(key.lower()):
+                continue
+            day = _DAY.match(value)
+            if not _DIGIT.search(value) or (day is not None and instant_of(day.group(1)) is None):
                 what = f"{key} is {seen(value)}, which is no moment"
                 yield finding("SCHEMA_UNMET", what, file=path, pointer=f"/{escaped(key)}")
+        yield from _check_span(path, values)
     source = old.trainer_source or layout.TRAINER_LOG
     for path, table, key in ((layout.ROLLOUTS, run.rollouts, "timestamp"), (source, run.trainer_log, "time")):
         wrong = table.filter((pl.col(key) != "") & ~pl.col(key).str.contains("[0-9]")).select("line", key)
@@ -74,41 +93,3 @@ def _check_moments(run: RunDirectory, old: OldRun) -> Iterator[Finding]:
             what = f"{key} is {seen(value)}, which is no moment; {len(wrong)} of {len(table)} lines"
             is_line = path == layout.ROLLOUTS or old.trainer_form == "lines"
             yield finding("SCHEMA_UNMET", what, file=path, line=line if is_line else None, pointer=f"/{key}")
-
-
-def _check_states(run: RunDirectory, old: OldRun) -> Iterator[Finding]:
-    """A state of the host trainer beside the log repeats its rows: the first number that is another is named."""
-    paths = other_states(run.files, old.trainer_source)
-    if not paths:
-        return
-    # A step that was trained twice stands in the log twice, and which of them the state has is not known.
-    once = run.trainer_log.filter(~pl.struct("type", "step").is_duplicated())
-    rows = {(row["type"], row["step"]): row for row in once.iter_rows(named=True)}
-    for path in paths:
-        value = read_json(run.files, path, Ledger(0), run.limits).value
-        history = value.get(HISTORY) if isinstance(value, Mapping) else None
-        for index, entry in enumerate(history if isinstance(history, list) else ()):
-            if not isinstance(entry, Mapping) or not isinstance(entry.get("step"), int | float):
-                continue
-            row = rows.get((type_of(entry), int(entry["step"])))
-            unlike = None if row is None else next(_unlike(entry, row), None)
-            if unlike is not None:
-                key, own, logged = unlike
-                what = f"{key} of step {entry['step']} is {seen(own)}, {old.trainer_source} has {seen(logged)}"
-                place = f"/{HISTORY}/{index}/{escaped(key)}"
-                yield finding("TRAINER_ROW_DIFFERS", what, file=path, pointer=place)
-                break
-
-
-def _unlike(entry: Mapping[str, Any], row: Mapping[str, Any]) -> Iterator[tuple[str, float, float]]:
-    for key, own in entry.items():
-        logged = row.get(key)
-        if key in _HEAD or not (_is_number(own) and _is_number(logged)) or logged is None:
-            continue
-        is_near = abs(own - logged) <= _ROOM * max(abs(own), abs(logged))
-        if not is_near and not agrees(own, logged) and not agrees(logged, own):
-            yield key, own, logged
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)

@@ -159,7 +159,11 @@ def _check_side(
     pointer = f"/{key}/average_final_score" if isinstance(recorded, Mapping) else f"/{key}"
     value = recorded.get("average_final_score") if isinstance(recorded, Mapping) else recorded
     if isinstance(value, bool) or not isinstance(value, int | float):
-        if mean is not None and old.summary is not None and key in old.summary.model_fields_set:
+        is_as_in_file = found is not None and found.average_final_score is None
+        if value is not None:
+            what = f"the mean of the {name} evaluation is given as {seen(value)}, which is no number"
+            yield finding("SCHEMA_UNMET", what, file=_PATH, pointer=pointer)
+        elif mean is not None and not is_as_in_file and old.summary is not None and key in old.summary.model_fields_set:
             what = f"the summary has no mean of the {name} evaluation, which has been played since"
             yield finding("SNAPSHOT_OUTDATED", what, file=_PATH, pointer=pointer)
         return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 from typing import Any
 
 import polars as pl
@@ -11,8 +12,11 @@ from molforge_eval import layout
 from molforge_eval.catalogue import finding, seen
 from molforge_eval.checks import training
 from molforge_eval.checks.bounds import contradictions, escaped
+from molforge_eval.checks.magnitudes import check_course
+from molforge_eval.checks.moments import has_zones, moment_of
 from molforge_eval.findings import Finding
 from molforge_eval.old_trainer_log import in_source
+from molforge_eval.records.fields import utc_text
 from molforge_eval.records.old import OldRun
 from molforge_eval.run_directory import RunDirectory
 
@@ -29,7 +33,8 @@ def check(run: RunDirectory) -> Iterator[Finding]:
     if old is None:
         return
     rows = run.trainer_log.filter(pl.col("type") == "train")
-    for item in (*training.check(run), *_check_numbers(run.trainer_log), *_check_settings(old, rows)):
+    own = (_check_numbers(run.trainer_log), check_course(run.trainer_log), _check_settings(old, rows))
+    for item in chain(training.check(run), *own):
         yield _in_source(item, old)
     yield from _check_steps(run, old, rows)
     yield from _check_times(run, old)
@@ -95,8 +100,8 @@ def _check_steps(run: RunDirectory, old: OldRun, rows: pl.DataFrame) -> Iterator
 
 def _check_times(run: RunDirectory, old: OldRun) -> Iterator[Finding]:
     """Both logs are written as it happens, by one training: neither goes back, and the two go side by side."""
-    calls = run.rollouts.select("line", moment=_moment("timestamp")).drop_nulls()
-    rows = run.trainer_log.filter(pl.col("type") == "train").select("line", moment=_moment("time")).drop_nulls()
+    calls = run.rollouts.select("line", moment=moment_of("timestamp")).drop_nulls()
+    rows = run.trainer_log.filter(pl.col("type") == "train").select("line", moment=moment_of("time")).drop_nulls()
     room = pl.duration(seconds=_CLOCK_ROOM)
     for path, log, key in ((layout.ROLLOUTS, calls, "timestamp"), (layout.TRAINER_LOG, rows, "time")):
         back = log.filter(pl.col("moment") + room < pl.col("moment").cum_max())
@@ -105,18 +110,15 @@ def _check_times(run: RunDirectory, old: OldRun) -> Iterator[Finding]:
             item = finding("TIME_REVERSED", what, file=path, line=back["line"][0], pointer=f"/{key}")
             yield _in_source(item, old)
             return
-    if not len(calls) or not len(rows):
+    is_zoned = has_zones(run.rollouts["timestamp"]) and has_zones(run.trainer_log["time"])
+    if not len(calls) or not len(rows) or not is_zoned:
         return
     first, last = calls["moment"][0], calls["moment"][-1]
     begun = rows["moment"][0]
     if (first - begun).total_seconds() > _CLOCK_ROOM:
-        what = f"the first row of the trainer is of {begun}, the first tool call of {first}"
+        what = f"the first row of the trainer is of {utc_text(begun)}, the first tool call of {utc_text(first)}"
     elif len(rows) >= _ROWS_THAT_MEET and (begun - last).total_seconds() > _CLOCK_ROOM:
-        what = f"the last tool call is of {last}, the first row of the trainer of {begun}"
+        what = f"the last tool call is of {utc_text(last)}, the first row of the trainer of {utc_text(begun)}"
     else:
         return
     yield finding("LOGS_APART", what, file=layout.ROLLOUTS, line=int(calls["line"][0]), pointer="/timestamp")
-
-
-def _moment(column: str) -> pl.Expr:
-    return pl.col(column).str.to_datetime("%Y-%m-%dT%H:%M:%SZ", strict=False, time_unit="us")

@@ -9,6 +9,7 @@ import polars as pl
 
 from molforge_eval import layout
 from molforge_eval.catalogue import finding
+from molforge_eval.checks.moments import moment_of
 from molforge_eval.findings import Finding
 from molforge_eval.records.fields import utc_text
 from molforge_eval.run_directory import RunDirectory
@@ -33,8 +34,8 @@ def _check_order(run: RunDirectory) -> Iterator[Finding]:
 
 def _check_logs(run: RunDirectory) -> Iterator[Finding]:
     # Episodes of a batch are played side by side: only within one of them do lines stand in the order of time.
-    lines = run.rollouts.select("line", order="episode_id", moment=_parsed("timestamp"))
-    rows = run.trainer_log.select("line", order=pl.lit(""), moment=_parsed("time"))
+    lines = run.rollouts.select("line", order="episode_id", moment=moment_of("timestamp"))
+    rows = run.trainer_log.select("line", order=pl.lit(""), moment=moment_of("time"))
     for path, moments, column in ((layout.ROLLOUTS, lines, "timestamp"), (layout.TRAINER_LOG, rows, "time")):
         back = moments.filter(pl.col("moment") < pl.col("moment").cum_max().over("order"))
         if len(back):
@@ -44,7 +45,7 @@ def _check_logs(run: RunDirectory) -> Iterator[Finding]:
 
 def _check_batches(run: RunDirectory) -> Iterator[Finding]:
     """Episodes of a step are played after the rows and episodes of the steps before it, and before its own row."""
-    lines = run.rollouts.select("line", "trainer_step", moment=_parsed("timestamp")).drop_nulls()
+    lines = run.rollouts.select("line", "trainer_step", moment=moment_of("timestamp")).drop_nulls()
     if not len(lines):
         return
     first, last = _training_of(run)
@@ -64,7 +65,7 @@ def _check_batches(run: RunDirectory) -> Iterator[Finding]:
     played = spans.select("start", "end", "line", at=pl.col("trainer_step"), order=1)
     # A row of step 3 is written when the third step, which is number 2, has ended.
     logged = rows.select(
-        start=_parsed("time"), end=_parsed("time"), line=pl.lit(None, pl.Int64), at=pl.col("step") - 1, order=2
+        start=moment_of("time"), end=moment_of("time"), line=pl.lit(None, pl.Int64), at=pl.col("step") - 1, order=2
     )
     walk = pl.concat([played.cast({"order": pl.Int32}), logged.cast({"order": pl.Int32})]).drop_nulls("start")
     walk = walk.sort("at", "order", maintain_order=True).with_columns(before=pl.col("end").cum_max().shift(1))
@@ -97,7 +98,7 @@ def _moments(run: RunDirectory) -> Iterator[tuple[str, str, datetime]]:
     if run.before is not None:
         yield layout.BEFORE, "the start of the before evaluation", run.before.started_at
         yield layout.BEFORE, "the end of the before evaluation", run.before.ended_at
-    rows = run.trainer_log.select(moment=_parsed("time")).drop_nulls()["moment"]
+    rows = run.trainer_log.select(moment=moment_of("time")).drop_nulls()["moment"]
     if len(rows):
         yield layout.TRAINER_LOG, "the first trainer row", rows[0]
         yield layout.TRAINER_LOG, "the last trainer row", rows[-1]
@@ -106,9 +107,3 @@ def _moments(run: RunDirectory) -> Iterator[tuple[str, str, datetime]]:
         yield layout.AFTER, "the end of the after evaluation", run.after.ended_at
     if manifest is not None and manifest.ended_at is not None:
         yield layout.MANIFEST, "the end of the run", manifest.ended_at
-
-
-def _parsed(column: str) -> pl.Expr:
-    # Whole seconds, as every writer of ours spells them; another spelling of the same schema falls out of the order.
-    moments = pl.col(column).str.to_datetime("%Y-%m-%dT%H:%M:%SZ", strict=False, time_unit="us")
-    return moments.dt.replace_time_zone("UTC")

@@ -61,6 +61,7 @@ def _check_absent(run: RunDirectory, line: int, key: str) -> Iterator[Finding]:
 def _check_order(log: pl.DataFrame) -> Iterator[Finding]:
     """Walk the rows in file order; a resume row allows steps to be done again, nothing else does."""
     latest: dict[str, int] = {}
+    ended: int | None = None
     for line, kind, step in log.select("line", "type", "step").iter_rows():
         place: dict[str, Any] = {"file": _PATH, "line": line, "pointer": "/step"}
         if kind == "resume":
@@ -71,12 +72,17 @@ def _check_order(log: pl.DataFrame) -> Iterator[Finding]:
                 )
                 yield finding("STEPS_RESUMED", what, **place)
             latest.clear()
+            ended = None
+        elif ended is not None and step < ended and kind not in latest:
+            what = f"step {step} after the summary row of step {ended} with no resume row"
+            yield finding("STEPS_OVERLAP", what, **place)
         elif kind in latest and step == latest[kind]:
             yield finding("STEP_REPEATED", f"step {step} has a second row of type {kind}", **place)
         elif kind in latest and step < latest[kind]:
             what = f"step {step} after step {latest[kind]} with no resume row: steps {step} to {latest[kind]} overlap"
             yield finding("STEPS_OVERLAP", what, **place)
         latest[kind] = step
+        ended = step if kind == "summary" else ended
 
 
 def _check_signal(rows: pl.DataFrame) -> Iterator[Finding]:
