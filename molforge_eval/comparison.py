@@ -148,7 +148,7 @@ def compare_sampled(
         after_interval=_side_interval(pairing.after, pairing, rule, "after"),
         difference=None if units is None else mean_of(units),
         interval=None if judgement is None else _bounds(judgement.interval),
-        interval_reason=_interval_reason(judgement, claim=claim),
+        interval_reason=_interval_reason(judgement, len(pairing.paired_seeds), claim=claim),
         p_value=None if judgement is None else judgement.test.p_value,
         p_method=None if judgement is None else judgement.test.method,
         p_flips=None if judgement is None else judgement.test.flips,
@@ -247,12 +247,14 @@ def _against(mean: float | None, floor: float) -> Against | None:
     return "under" if mean < floor else "above"
 
 
-def _interval_reason(judgement: Judgement | None, *, claim: bool) -> str | None:
+def _interval_reason(judgement: Judgement | None, pairs: int, *, claim: bool) -> str | None:
     if not claim:
         return "no difference is claimed"
     if judgement is None:
         return "the seeds are copies of one deterministic episode, which say nothing about spread"
     if judgement.interval is None:
+        if pairs == 1:
+            return "one paired seed says nothing about spread"
         return "every paired seed gave the same difference, which says nothing about spread"
     return None
 

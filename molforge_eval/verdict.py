@@ -7,6 +7,7 @@ be trusted is not computed, and the reasons say why.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import Literal
 
 from pydantic import Field
@@ -35,6 +36,7 @@ from molforge_eval.statistics import fewest_units, smallest_sign_flip_p
 Outcome = Literal["improved", "regressed", "no change shown", "inconclusive", "incomplete", "withheld"]
 
 LEAST_COUNTED_SHARE = 0.5
+_MOST_TASKS = 3
 """An evaluation with fewer of its planned episodes counted has failed: what is left is no sample of the plan."""
 
 
@@ -142,7 +144,15 @@ def _failures(pairing: Pairing) -> Iterator[str]:
         if len(cells) < planned * LEAST_COUNTED_SHARE:
             yield f"the evaluation {side} training failed: {len(cells)} of {planned} planned episodes counted"
     if not pairing.paired_seeds:
-        yield f"of {len(pairing.seeds)} planned seeds none was counted in every task on both sides"
+        lost = " and ".join(islice(_lost_tasks(pairing), _MOST_TASKS))
+        what = f"of {len(pairing.seeds)} planned seeds none was counted in every task on both sides"
+        yield f"{what}; no seed was counted of {lost}" if lost else what
+
+
+def _lost_tasks(pairing: Pairing) -> Iterator[str]:
+    for side, cells in (("before", pairing.before), ("after", pairing.after)):
+        counted = {task for task, _ in cells}
+        yield from (f"{task} {side} training" for task in pairing.tasks if task not in counted)
 
 
 def _notes(

@@ -66,11 +66,14 @@ def _if_sound(standing: Standing, level: LevelStatement) -> Standing:
 
 def _every_task(verdict: Verdict | None) -> Standing:
     tasks = () if verdict is None else verdict.tasks
-    if verdict is None or not tasks or any(task.holm_p_value is None for task in tasks):
+    tested = [task for task in tasks if task.holm_p_value is not None]
+    if verdict is None or not tested:
         return "not tested"
     rose = [task for task in tasks if _is_shown(task, verdict.alpha, sign=1)]
     if any(_is_shown(task, verdict.alpha, sign=-1) for task in tasks):
         return "contradicted"
+    if len(tested) < len(tasks):
+        return "unclear"
     if len(rose) == len(tasks):
         return "supported"
     return "partly" if rose else "not shown"

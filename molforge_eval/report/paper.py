@@ -18,6 +18,7 @@ from pydantic import Field
 
 from molforge_env.errors import MissingDependencyError, MolForgeError
 from molforge_env.frozen import FrozenModel
+from molforge_eval import layout
 from molforge_eval.canonical import sha256_hex
 from molforge_eval.report.evidence import Evidence
 from molforge_eval.report.glyphs import name_undrawn
@@ -30,6 +31,8 @@ from molforge_eval.shipped import font_folder
 PaperSize = Literal["A4", "letter"]
 UNDATED = "2000-01-01T00:00:00Z"
 """Date of a packet whose run has none: a file needs one, and the clock would make every build another."""
+LOG_NAMES = {path: name for name, path in layout.ENCLOSURES.items() if path in layout.LOGS}
+"""Names under which the logs are attached, by their paths in a run."""
 NO_PANGO = 97
 NO_WEASYPRINT = 98
 """Exit code of a child that could not load the system's text library."""
@@ -94,7 +97,9 @@ def render_paper(
         MissingDependencyError: Pango is absent.
         PaperError: The child failed, or went beyond a limit.
     """
-    sheet = write_markup(evidence, figures, created=created, size=size, templates=templates)
+    enclosed = {enclosure.name for enclosure in enclosures}
+    left_out = any(entry.path in LOG_NAMES and LOG_NAMES[entry.path] not in enclosed for entry in evidence.artifacts)
+    sheet = write_markup(evidence, figures, created=created, size=size, templates=templates, logs_left_out=left_out)
     return print_sheet(sheet, enclosures, created, PaperLimits() if limits is None else limits)
 
 
@@ -105,6 +110,7 @@ def write_markup(
     created: str = UNDATED,
     size: PaperSize = "A4",
     templates: Path | None = None,
+    logs_left_out: bool = False,
 ) -> Sheet:
     """Write the document, its style sheet and its pictures, as the child process is given them."""
     environment = open_templates(templates)
@@ -115,7 +121,7 @@ def write_markup(
     style = font_faces(lambda name: f"{MEMORY}{name}.ttf") + "".join(sheets)
     shelf: dict[str, bytes] = {}
     words = words_for(evidence, figures, Medium(lambda body: body, light.__getitem__, shelf))
-    markup = environment.get_template("paper.html.j2").render(**words, created=created)
+    markup = environment.get_template("paper.html.j2").render(**words, created=created, logs_left_out=logs_left_out)
     return Sheet(markup, style, {**faces, **shelf})
 
 

@@ -7,28 +7,37 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from evidence_builder import build_run
+from evidence_builder import build_run, edit_json, reseal
 from evidence_cases.building import Corpus
-from evidence_cases.registry import make_edit
-from evidence_cases.seals import SEALS
+
+from molforge_eval import layout
 
 Maker = Callable[[Corpus, Path], Path]
 _SEEDS = 8
-_BROKEN = ["total_reward", "scores", "final_score", "submission_score", "progress_score"]
-_FAILED_TASK = {
-    "op": "keys",
-    "file": "eval_after_training.json",
-    "at": "/episodes/*",
-    "where": {"scenario_id": "level_2_hard"},
-    "set": {"ended_by": "env_error", "error": "ConnectionError: gone"},
-    "null": _BROKEN,
-}
-_RAISED_TOTAL = {
-    "op": "keys",
-    "file": "eval_after_training.json",
-    "at": "/episodes/2",
-    "set": {"total_reward": 99.0},
-}
+_BROKEN = dict.fromkeys(("total_reward", "scores", "final_score", "submission_score", "progress_score"))
+_STEPS_BEFORE_FAULT = 2
+
+
+def _lose_a_task(root: Path) -> None:
+    """Let the environment break in every episode of one task after training."""
+
+    def lose(value: Any) -> None:
+        for episode in value["episodes"]:
+            if episode["scenario_id"] == "level_2_hard":
+                turns = episode["turns"][: _STEPS_BEFORE_FAULT + 1]
+                episode.update(_BROKEN, ended_by="env_error", error="ConnectionError: gone", turns=turns)
+                episode.update(steps=episode["steps"][:_STEPS_BEFORE_FAULT])
+                episode.update(completion_tokens=sum(turn["completion_tokens"] for turn in turns))
+                episode.update(prompt_tokens=turns[-1]["prompt_tokens"] - 12 * (len(turns) - 1))
+
+    edit_json(root, layout.AFTER, lose)
+
+
+def _raise_a_total(root: Path) -> None:
+    def raise_it(value: Any) -> None:
+        value["episodes"][2]["total_reward"] = 99.0
+
+    edit_json(root, layout.AFTER, raise_it)
 
 
 def _played(**arguments: Any) -> Maker:
@@ -39,11 +48,11 @@ def _taken(name: str) -> Maker:
     return lambda corpus, root: corpus.copy(name, root)
 
 
-def _spoiled(edit: Mapping[str, Any]) -> Maker:
+def _changed(change: Callable[[Path], None]) -> Maker:
     def make(_corpus: Corpus, root: Path) -> Path:
         build_run(root, seeds=_SEEDS)
-        make_edit(root, edit)
-        SEALS["all"](root)
+        change(root)
+        reseal(root)
         return root
 
     return make
@@ -55,10 +64,10 @@ STATES: Mapping[str, Maker] = {
     "regressed": _played(before="heuristic", after="random_valid"),
     "inconclusive": _played(before="random_valid+heuristic", after="heuristic+random_valid"),
     "evaluation missing": _taken("interrupted"),
-    "task failed": _spoiled(_FAILED_TASK),
+    "task failed": _changed(_lose_a_task),
     "no interval": _played(seeds=1),
     "version 0": _taken("old"),
-    "error findings": _spoiled(_RAISED_TOTAL),
+    "error findings": _changed(_raise_a_total),
 }
 """By name: what makes the run, given the sound runs and a folder to make."""
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
@@ -7,7 +8,10 @@ import pytest
 
 from molforge_env.suites import SCENARIO_IDS
 from molforge_eval.findings import Finding, Place
+from molforge_eval.plan import standard_plan
+from molforge_eval.play import run_evaluation
 from molforge_eval.records.evaluation import Evaluation
+from molforge_eval.scripted_player import ScriptedPlayer
 from molforge_eval.verdict import Verdict, decide
 
 EASY, MEDIUM, HARD = SCENARIO_IDS
@@ -154,7 +158,9 @@ def test_an_evaluation_whose_seeds_all_lack_a_task_is_incomplete(
     verdict = decide(shaken(0.0), broken, plan)
 
     assert verdict.outcome == "incomplete"
-    assert verdict.reasons == ("of 8 planned seeds none was counted in every task on both sides",)
+    (reason,) = verdict.reasons
+    assert reason.startswith("of 8 planned seeds none was counted in every task on both sides; ")
+    assert reason.endswith("; no seed was counted of level_2_hard after training")
     assert verdict.sampled.after_mean is None
     assert verdict.sampled.after_interval is None
     assert verdict.scale.after_against_floor is None
@@ -213,6 +219,17 @@ def test_copies_of_one_episode_are_not_tested(plan: Any, heuristic_evaluation: A
     assert "copies" in verdict.sampled.interval_reason
     assert all(task.p_value is None for task in verdict.tasks)
     assert (verdict.sampled.before_distinct, verdict.sampled.before_counted) == (3, 24)
+
+
+def test_one_paired_seed_is_said_to_be_one(rescored: Any) -> None:
+    single = standard_plan(seeds=1)
+    before = run_evaluation(
+        single, ScriptedPlayer("random_valid"), "before training", clock=lambda: datetime(2026, 1, 1, tzinfo=UTC)
+    )
+    verdict = decide(before, rescored(before, _sampled([[0.8, 0.8, 0.8]] * 8)), single)
+
+    assert verdict.outcome == "inconclusive"
+    assert verdict.sampled.interval_reason == "one paired seed says nothing about spread"
 
 
 def test_equal_differences_have_a_test_and_no_interval(plan: Any, random_evaluation: Any, rescored: Any) -> None:

@@ -40,6 +40,25 @@ def test_a_rise_of_every_task_is_a_claim_of_its_own(evidence_of) -> None:
     assert standings(evidence_of("incomplete"))["every_task_rose"] == "not tested"
 
 
+def test_a_rise_of_every_task_is_unclear_when_one_task_was_not_counted(
+    check, plan, random_evaluation, rescored
+) -> None:
+    from molforge_eval.report.assembly import assemble_evidence
+
+    after = rescored(
+        random_evaluation,
+        {
+            ("sampled", task, seed): None if task == "level_2_hard" else 0.9
+            for task in plan.parts[-1].tasks
+            for seed in plan.parts[-1].seeds
+        },
+    )
+    found = standings(assemble_evidence(check(random_evaluation, after, plan)))
+
+    assert found["score_rose"] == "not tested"
+    assert found["every_task_rose"] == "unclear"
+
+
 @pytest.mark.parametrize("key", ["sha256", "tensors_sha256"])
 def test_an_adapter_that_did_not_change_contradicts_training(check, plan, random_evaluation, key: str) -> None:
     import dataclasses
