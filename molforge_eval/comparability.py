@@ -17,6 +17,7 @@ from molforge_eval.records.evaluation import Evaluation, EvaluationPlan
 POLICY_KEYS = ("kind", "base_model_sha256", "tokenizer_sha256", "chat_template_sha256", "dtype")
 UNMERGED = "policy.adapter_unmerged"
 _FREE_PLAN_KEYS = frozenset({"run_id", "format_version"})
+_SCORED_BY = ("rules_version", "backend_fingerprint", "seed_honoured")
 
 
 class Difference(FrozenModel):
@@ -49,10 +50,49 @@ def list_differences(before: Evaluation, after: Evaluation) -> tuple[Difference,
     return tuple(found)
 
 
+def list_barriers(first: Evaluation, second: Evaluation) -> tuple[Difference, ...]:
+    """List every key in which evaluations of two runs do not measure the same thing, in a fixed order.
+
+    Whom they measure may differ. Of one base model the texts and number format that it was given have to be the same;
+    of another they are a part of it. Seeds may differ: the same ones are paired, and the others are left out. A rule of
+    decision measures nothing, so only the part that it reads counts.
+    """
+    left, right = dict(_measured(first)), dict(_measured(second))
+    if first.policy.base_model_sha256 == second.policy.base_model_sha256:
+        left |= dict(_spoken(first))
+        right |= dict(_spoken(second))
+    found = [
+        Difference(key=key, before=left.get(key), after=right.get(key))
+        for key in dict.fromkeys((*left, *right))
+        if left.get(key) != right.get(key)
+    ]
+    if not (first.seed_honoured or second.seed_honoured):
+        found.append(Difference(key="seed_honoured", before=False, after=False))
+    return tuple(found)
+
+
+def _measured(evaluation: Evaluation) -> Iterator[tuple[str, Any]]:
+    for key in _SCORED_BY:
+        yield key, getattr(evaluation, key)
+    part = evaluation.plan.decision.part
+    yield "plan.decision.part", part
+    for key, value in plan_facts(evaluation.plan):
+        is_of_part = key.startswith(f"plan.parts.{part}.") and key != f"plan.parts.{part}.seeds"
+        if is_of_part or not key.startswith(("plan.parts.", "plan.decision.")):
+            yield key, value
+
+
+def _spoken(evaluation: Evaluation) -> Iterator[tuple[str, Any]]:
+    policy = plain(evaluation.policy)
+    for key in POLICY_KEYS:
+        if key not in {"kind", "base_model_sha256"}:
+            yield f"policy.{key}", policy[key]
+    yield UNMERGED, evaluation.policy.adapter_merged is False
+
+
 def _facts(evaluation: Evaluation) -> Iterator[tuple[str, Any]]:
-    yield "rules_version", evaluation.rules_version
-    yield "backend_fingerprint", evaluation.backend_fingerprint
-    yield "seed_honoured", evaluation.seed_honoured
+    for key in _SCORED_BY:
+        yield key, getattr(evaluation, key)
     yield from plan_facts(evaluation.plan)
     policy = plain(evaluation.policy)
     for key in POLICY_KEYS:

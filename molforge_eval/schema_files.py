@@ -42,6 +42,7 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 def models() -> Mapping[str, type[BaseModel]]:
     """List the model behind each schema, by the schema's name."""
+    from molforge_eval.report.comparison_evidence import ComparisonEvidence
     from molforge_eval.report.evidence import Evidence
     from molforge_eval.validation_result import ValidationResult
 
@@ -50,6 +51,7 @@ def models() -> Mapping[str, type[BaseModel]]:
         "adapter_header": AdapterHeader,
         "archive_listing": ArchiveListing,
         "checksums": Checksums,
+        "comparison": ComparisonEvidence,
         "eval_plan": EvaluationPlan,
         "evaluation": Evaluation,
         "evaluation_v0": OldEvaluation,

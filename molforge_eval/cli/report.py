@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -13,27 +10,22 @@ import click
 from molforge_env.command_line import report_error
 from molforge_env.command_line import run as run_command
 from molforge_env.errors import EXIT_SOUND, UsageError
+from molforge_eval.cli.compare import compare
+from molforge_eval.cli.progress import show_progress
+from molforge_eval.cli.titles import take_title
 from molforge_eval.cli.wishes import take_wish, with_wish
 
 if TYPE_CHECKING:
-    from molforge_eval.report.build import Packet
-
-_STAGES = {
-    "read": "reading the run",
-    "check": "checking it, episode by episode",
-    "judge": "judging before and after",
-    "draw": "drawing the charts",
-    "page": "writing the page",
-    "paper": "printing the paper",
-    "pack": "packing the archive",
-}
-Hooks = tuple[Callable[[Any], None] | None, Callable[[int, int], None] | None]
+    from molforge_eval.report.packet import Packet
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="molforge-evidence", message="%(prog)s %(version)s")
 def cli() -> None:
-    """Make the packet of a run: one HTML page, one PDF, and the evidence behind both."""
+    """Make the packet of a run: one HTML page, one PDF, and the evidence behind both; or hold several runs together."""
+
+
+cli.add_command(compare)
 
 
 @cli.command(short_help="Check a run and write its packet.")
@@ -87,19 +79,10 @@ def build(run_dir: Path, *, out: Path | None, quiet: bool, **given: Any) -> int:
     or a PDF that could not be made (the page stands), 3 a run that cannot be read.
     """
     from molforge_eval.cli.inputs import ended_like_a_key, expand_run
-    from molforge_eval.report.assembly import LONGEST_TITLE
     from molforge_eval.report.build import PacketOptions, build_packet
 
     run_dir = expand_run(run_dir)
-    if given["title"] is not None and not given["title"].strip():
-        raise UsageError("the title is empty", where="--title", mend="Write one, or leave --title out.")
-    if given["title"] is not None and len(given["title"]) > LONGEST_TITLE:
-        raise UsageError(
-            f"the title has {len(given['title'])} characters, the limit is {LONGEST_TITLE}",
-            where="--title",
-            mend="Shorten it.",
-        )
-    title: dict[str, Any] = {} if given["title"] is None else {"title": given["title"]}
+    title = take_title(given.pop("title"))
     wish = take_wish(given)
     if wish is not None and given["verify_level"] != "E3":
         mend = "Leave --verify-level out: E4 includes E3."
@@ -115,8 +98,8 @@ def build(run_dir: Path, *, out: Path | None, quiet: bool, **given: Any) -> int:
         templates=given["templates"],
         **title,
     )
-    with ended_like_a_key(), _progress(quiet=quiet) as (on_stage, on_episodes):
-        packet = build_packet(run_dir, out=out, options=options, on_stage=on_stage, on_episodes=on_episodes)
+    with ended_like_a_key(), show_progress(quiet=quiet) as shown:
+        packet = build_packet(run_dir, out=out, options=options, on_stage=shown.stage, on_episodes=shown.episodes)
     if not quiet:
         click.echo(_as_json(packet) if given["as_json"] else _as_text(packet), nl=False)
     if given["is_opened"] and packet.html is not None:
@@ -146,24 +129,6 @@ def _as_json(packet: Packet) -> str:
 
 def _paths(packet: Packet) -> dict[Literal["evidence", "html", "pdf", "archive"], Path | None]:
     return {"evidence": packet.evidence_file, "html": packet.html, "pdf": packet.pdf, "archive": packet.archive}
-
-
-@contextmanager
-def _progress(*, quiet: bool) -> Iterator[Hooks]:
-    """Show the stage, and a bar while episodes are played, on standard error; nothing when that is no terminal."""
-    if quiet or not sys.stderr.isatty():
-        yield None, None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn
-
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("starting", total=None)
-        yield (
-            lambda stage: bar.update(task, description=_STAGES[stage], total=None, completed=0),
-            lambda done, total: bar.update(task, completed=done, total=total),
-        )
 
 
 def main() -> None:

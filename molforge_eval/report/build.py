@@ -1,17 +1,15 @@
-"""Build the packet of a run: check it, judge it, assemble the evidence, write page and paper.
+"""Build the packet of a run: check it, judge it, assemble the evidence, make page and paper, and write them.
 
-Each file is written whole or not at all. The page is written before the paper is tried, so that whatever becomes of the
-paper, the page stands.
+Everything is made before anything is written, and the files of an older packet go as the new ones come. The paper is
+made in a process of its own, so that whatever becomes of it, the page stands.
 """
 
 from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Mapping
-from dataclasses import replace
-from html import escape
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from pydantic import Field
 
@@ -20,22 +18,20 @@ from molforge_env.frozen import FrozenModel
 from molforge_eval import layout
 from molforge_eval.archive import pack_run
 from molforge_eval.canonical import file_bytes
-from molforge_eval.ladder import ladder
 from molforge_eval.records.fields import utc_text
-from molforge_eval.records.identity import ArtifactChecksum
 from molforge_eval.regeneration_models import Wish
-from molforge_eval.replay import verify_loaded
-from molforge_eval.report.assembly import DEFAULT_TITLE, LONGEST_TITLE, Checked, assemble_evidence
+from molforge_eval.report.assembly import DEFAULT_TITLE, LONGEST_TITLE, assemble_evidence
+from molforge_eval.report.checking import CheckStage, OnEpisodes, check_run, without_packet
+from molforge_eval.report.delivery import deliver, make_folder
 from molforge_eval.report.evidence import Evidence
 from molforge_eval.report.figures import draw_figures
 from molforge_eval.report.old_assembly import assemble_old_evidence
+from molforge_eval.report.packet import Packet
 from molforge_eval.report.page import render_page
-from molforge_eval.report.paper import UNDATED, Enclosure, PaperLimits, PaperSize, render_paper
+from molforge_eval.report.paper import UNDATED, Enclosure, PaperError, PaperLimits, PaperSize, render_paper
 from molforge_eval.report.render import Svg
+from molforge_eval.report.template_faults import blamed_on
 from molforge_eval.run_directory import RunDirectory, load
-from molforge_eval.sealing import checksum_of, root_of, write_whole
-from molforge_eval.validate import validate_loaded
-from molforge_eval.verdict import decide
 
 ENCLOSED = {
     layout.MANIFEST: "What was asked for, on what, and what came out",
@@ -56,9 +52,8 @@ LOG_BYTES = 10 * 2**20
 _GZIP = 31
 _CHUNK = 2**20
 
-Stage = Literal["read", "check", "judge", "draw", "page", "paper", "pack"]
+Stage = Literal["read", "draw", "page", "paper", "write", "pack"] | CheckStage
 OnStage = Callable[[Stage], None]
-OnEpisodes = Callable[[int, int], None]
 
 
 class PacketOptions(FrozenModel):
@@ -78,33 +73,13 @@ class PacketOptions(FrozenModel):
     pack: bool = True
     """Make the archive beside the run again, with the packet in it."""
     templates: Path | None = None
-    """A folder whose templates stand for shipped ones of the same name."""
-
-
-class Packet(NamedTuple):
-    """What was written."""
-
-    evidence: Evidence
-    evidence_file: Path
-    html: Path | None
-    pdf: Path | None
-    archive: Path | None
-    paper_fault: MolForgeError | None
-    """Why there is no PDF although one was asked for."""
-
-    def _repr_html_(self) -> str:
-        """Show the verdict and where the files are, in a notebook."""
-        files = [path for path in (self.html, self.pdf, self.evidence_file) if path is not None]
-        items = "".join(f"<li><code>{escape(str(path))}</code></li>" for path in files)
-        outcome = escape(self.evidence.verdict.outcome)
-        level = escape(self.evidence.level.level or "no level")
-        return f"<p><strong>{outcome}</strong>, evidence level {level}</p><ul>{items}</ul>"
+    """A folder whose templates stand for shipped ones of the same name; whoever names it is trusted with the page."""
 
 
 def build_packet(
-    run_dir: Path,
+    run_dir: Path | str,
     *,
-    out: Path | None = None,
+    out: Path | str | None = None,
     options: PacketOptions | None = None,
     on_stage: OnStage | None = None,
     on_episodes: OnEpisodes | None = None,
@@ -122,45 +97,46 @@ def build_packet(
         The evidence and the files. A PDF that could not be made is named in `paper_fault`; nothing is written half.
 
     Raises:
-        UnreadableError: The path is absent or holds nothing of a run.
-        UsageError: There is no folder to write to, or it cannot be written, or the memory does not hold the model.
+        UnreadableError: The path is absent or holds nothing of a run, or there is no room to write.
+        UsageError: There is no folder to write to, or it cannot be written; a template of the options does not work;
+            or the memory does not hold the model.
     """
     options = PacketOptions() if options is None else options
     tell = on_stage or (lambda _stage: None)
-    folder = _folder_for(run_dir, out)
+    run_dir = Path(run_dir)
+    folder = _folder_for(run_dir, None if out is None else Path(out))
     tell("read")
     # Held until the end: an unpacked archive lives as long as the run that was read from it.
     loaded = load(run_dir)
-    run = _without_packet(loaded)
-    tell("check")
-    checked = _check(run, options, on_episodes, tell)
+    run = without_packet(loaded)
+    checked = check_run(run, replay=options.replay, wish=options.wish, on_stage=tell, on_episodes=on_episodes)
     assemble = assemble_old_evidence if run.format_version == 0 else assemble_evidence
     evidence = assemble(checked, title=options.title)
     tell("draw")
     figures = draw_figures(evidence) if options.html or options.pdf else {}
-    evidence_bytes = file_bytes(evidence)
-    _write(folder / layout.EVIDENCE, evidence_bytes)
-    page, paper = folder / layout.PACKET_HTML, folder / layout.PACKET_PDF
-    html = pdf = archive = fault = None
-    if options.html:
-        tell("page")
-        html = page
-        _write(html, render_page(evidence, figures, templates=options.templates))
-    if options.pdf:
-        tell("paper")
-        try:
-            _write(paper, _print_paper(run, evidence, figures, evidence_bytes, options))
-            pdf = paper
-        except MolForgeError as error:
-            fault = error
-    for older, made in ((page, html), (paper, pdf)):
-        if made is None:
-            # A file of an older packet would speak of another state of the run.
-            older.unlink(missing_ok=True)
+    own = file_bytes(evidence)
+    page = paper = fault = None
+    with blamed_on(options.templates):
+        if options.html:
+            tell("page")
+            page = render_page(evidence, figures, templates=options.templates)
+        if options.pdf:
+            tell("paper")
+            paper, fault = _print_paper(run, evidence, figures, own, options)
+    tell("write")
+    deliver(folder, {layout.EVIDENCE: own, layout.PACKET_HTML: page, layout.PACKET_PDF: paper}, what="packet")
+    archive = None
     if options.pack and run_dir.is_dir() and folder == run_dir:
         tell("pack")
         archive = _pack(run_dir)
-    return Packet(evidence, folder / layout.EVIDENCE, html, pdf, archive, fault)
+    return Packet(
+        evidence=evidence,
+        evidence_file=folder / layout.EVIDENCE,
+        html=None if page is None else folder / layout.PACKET_HTML,
+        pdf=None if paper is None else folder / layout.PACKET_PDF,
+        archive=archive,
+        paper_fault=fault,
+    )
 
 
 def _print_paper(
@@ -169,16 +145,31 @@ def _print_paper(
     figures: Mapping[str, Svg],
     evidence_bytes: bytes,
     options: PacketOptions,
-) -> bytes:
-    return render_paper(
-        evidence,
-        figures,
-        (Enclosure(layout.EVIDENCE, "Every number of this packet", evidence_bytes), *_enclosures(run, options)),
-        created=_date(run),
-        size=options.paper_size,
-        limits=options.paper_limits,
-        templates=options.templates,
-    )
+) -> tuple[bytes | None, MolForgeError | None]:
+    """Print the paper; what keeps it from being made is returned, so that the page stands all the same."""
+    own = Enclosure(layout.EVIDENCE, "Every number of this packet", evidence_bytes)
+    try:
+        paper = render_paper(
+            evidence,
+            figures,
+            (own, *_enclosures(run, options)),
+            created=_date(run),
+            size=options.paper_size,
+            limits=options.paper_limits,
+            templates=options.templates,
+        )
+    except MolForgeError as error:
+        return None, error
+    except OSError as error:
+        return None, paper_without_room(error)
+    return paper, None
+
+
+def paper_without_room(error: OSError) -> PaperError:
+    """Say why the folder in which a paper is made could not be used."""
+    where = str(error.filename or "temporary folder")
+    mend = "Make room there, or name another folder by the variable TMPDIR."
+    return PaperError(f"the PDF could not be made: {error.strerror or error}", where=where, mend=mend)
 
 
 def _pack(run_dir: Path) -> Path:
@@ -194,28 +185,9 @@ def _pack(run_dir: Path) -> Path:
     return archive
 
 
-def _write(path: Path, data: bytes) -> None:
-    try:
-        write_whole(path, data)
-    except OSError as error:
-        raise UsageError(
-            f"the packet cannot be written: {error.strerror or error}",
-            where=str(path),
-            mend="Say where to write it: --out FOLDER.",
-        ) from error
-
-
 def _folder_for(run_dir: Path, out: Path | None) -> Path:
     if out is not None:
-        try:
-            out.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise UsageError(
-                f"the folder {out} cannot be made: {error.strerror}",
-                where="--out",
-                mend="Name a folder that you may write.",
-            ) from error
-        return out
+        return make_folder(out)
     if run_dir.is_file():
         raise UsageError(
             f"{run_dir.name} is a file, and a packet is not written into one",
@@ -223,52 +195,6 @@ def _folder_for(run_dir: Path, out: Path | None) -> Path:
             mend="Say where to write it: --out FOLDER.",
         )
     return run_dir
-
-
-def _without_packet(run: RunDirectory) -> RunDirectory:
-    """Look away from an older packet: it will be replaced, and must not leave a trace in the new one.
-
-    One that is itself the input is evidence, and is checked with the rest.
-    """
-    if run.is_packet:
-        return run
-    sizes = {path: size for path, size in run.files.sizes.items() if path not in layout.PACKET_FILES}
-    return replace(run, files=replace(run.files, sizes=sizes))
-
-
-def _check(run: RunDirectory, options: PacketOptions, on_episodes: OnEpisodes | None, tell: OnStage) -> Checked:
-    is_replayed = options.replay and run.format_version == 1
-    result = verify_loaded(run, wish=options.wish, on_progress=on_episodes) if is_replayed else validate_loaded(run)
-    tell("judge")
-    files = _hash_records(run)
-    rungs = ladder()
-    verdict = None
-    if run.plan is not None:
-        verdict = decide(run.before, run.after, run.plan, result.findings, ladder=rungs)
-    return Checked(
-        run=run,
-        files=files,
-        root_sha256=root_of(files) if files else None,
-        result=result,
-        replayed=is_replayed,
-        verdict=verdict,
-        ladder=rungs,
-    )
-
-
-def _hash_records(run: RunDirectory) -> tuple[ArtifactChecksum, ...]:
-    entries = []
-    for path in sorted(run.files.sizes):
-        if layout.is_record(path):
-            try:
-                entries.append(checksum_of(run.files, path))
-            except OSError:
-                # Validation has named it; a file that cannot be read has no hash to print.
-                continue
-    if run.is_packet and run.checksums is not None:
-        # What a packet does not carry stands in its seal alone.
-        entries += [entry for entry in run.checksums.files if entry.path not in run.files and run.may_lack(entry.path)]
-    return tuple(sorted(entries, key=lambda entry: entry.path))
 
 
 def _enclosures(run: RunDirectory, options: PacketOptions) -> tuple[Enclosure, ...]:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2.sandbox import ImmutableSandboxedEnvironment
 from markupsafe import Markup
 
 from molforge_env.models import Slot
@@ -98,7 +99,7 @@ def open_templates(folder: Path | None = None) -> Environment:
     """
     folders = [template_folder()] if folder is None else [folder, template_folder()]
     # `select_autoescape` passes over names such as page.html.j2: escaping is on for all.
-    environment = Environment(
+    environment = ImmutableSandboxedEnvironment(
         loader=FileSystemLoader(folders),
         autoescape=True,
         undefined=StrictUndefined,

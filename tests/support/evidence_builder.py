@@ -70,6 +70,7 @@ WEIGHTS = {
     "unfinished": 0.1,
 }
 _RANK = 4
+_ADAPTER_SEED = 7
 _ANY_PROMPT = PlannedPrompt("official", SCENARIO_IDS[0], 1_000)
 
 
@@ -158,6 +159,7 @@ def build_run(
     prompts: int = 2,
     generations: int = 3,
     plots: bool = True,
+    settings: Mapping[str, Any] | None = None,
 ) -> Path:
     """Make a sound run directory.
 
@@ -170,6 +172,7 @@ def build_run(
         prompts: Groups of a batch.
         generations: Episodes of a group.
         plots: Draw the pictures, which takes most of the time.
+        settings: Settings of the manifest in place of the usual ones.
     """
     clock = Clock()
     root.mkdir(parents=True)
@@ -179,7 +182,7 @@ def build_run(
     write(root, layout.PLAN, file_bytes(plan))
     first = run_evaluation(plan, SpeakingPlayer(before, INPUT_ADAPTER_SHA256), "before training", RUN_ID, clock=clock)
     write(root, layout.BEFORE, file_bytes(first))
-    configuration = _configuration(steps, prompts, generations, seeds)
+    configuration = _configuration(steps, prompts, generations, seeds).model_copy(update=settings or {})
     _train(root, configuration, prompts, clock)
     output = _write_adapter(root)
     second = run_evaluation(plan, SpeakingPlayer(after, output.sha256), "after training", RUN_ID, clock=clock)
@@ -567,7 +570,7 @@ def tensors_of(root: Path) -> str | None:
 
 
 def _write_adapter(root: Path) -> AdapterIdentity:
-    rng = np.random.default_rng(7)
+    rng = np.random.default_rng(_ADAPTER_SEED)
     tensors: dict[str, np.ndarray] = {}
     for layer in range(2):
         name = f"base_model.model.model.layers.{layer}.self_attn.q_proj"

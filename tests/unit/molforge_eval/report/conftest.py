@@ -17,6 +17,7 @@ from molforge_eval.records.evaluation import Evaluation, EvaluationPlan
 from molforge_eval.report.assembly import Checked, assemble_evidence
 from molforge_eval.report.build import PacketOptions, build_packet
 from molforge_eval.report.evidence import Evidence
+from molforge_eval.report.rivals import Entry
 from molforge_eval.run_directory import RunDirectory, load
 from molforge_eval.sealing import compute_checksums
 from molforge_eval.validation_result import ValidationResult
@@ -24,6 +25,7 @@ from molforge_eval.verdict import decide
 
 CASES = ("improved", "no change shown", "regressed", "inconclusive", "incomplete", "withheld", "copies", "no plan")
 Check = Callable[..., Checked]
+Scored = Callable[..., Evaluation]
 
 
 @pytest.fixture(scope="session")
@@ -132,5 +134,59 @@ def old_evidence_of(old_run: Path, tmp_path_factory: pytest.TempPathFactory) -> 
             options = PacketOptions(html=False, pdf=False, pack=False)
             made[case] = build_packet(folder, options=options).evidence
         return made[case]
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def scored(plan: EvaluationPlan, random_evaluation: Evaluation, rescored: Callable[..., Evaluation]) -> Scored:
+    """Make an evaluation whose sampled scores lie about a level, each seed and task a little apart."""
+
+    def make(level: float, *, spread: float = 0.02, turn: int = 5, played: EvaluationPlan | None = None) -> Evaluation:
+        scores = {
+            (part.name, task, seed): min(1.0, max(0.0, level + spread * ((seed * turn + place) % 7 - 3) / 3))
+            for part in plan.parts
+            for place, task in enumerate(part.tasks)
+            for seed in part.seeds
+        }
+        evaluation = rescored(random_evaluation, scores)
+        return evaluation if played is None else evaluation.model_copy(update={"plan": played})
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def entry(check: Check, scored: Scored) -> Callable[..., Entry]:
+    """Enter a run of its own id and adapter into a comparison, with a score after training that is asked for."""
+
+    def make(
+        number: int,
+        after: Evaluation | float | None,
+        *,
+        findings: tuple[Finding, ...] = (),
+        level: str = "E3",
+        name: str | None = None,
+        **settings: object,
+    ) -> Entry:
+        evaluation = scored(after, turn=number + 4) if isinstance(after, float) else after
+        alike = ("plan", "policy", "rules_version", "backend_fingerprint", "seed_honoured")
+        before = scored(0.2)
+        if evaluation is not None:
+            # A run of its own accord plays both sides alike.
+            before = before.model_copy(update={name: getattr(evaluation, name) for name in alike})
+        checked = check(before, evaluation, before.plan, findings, level)
+        manifest = checked.run.manifest
+        assert manifest is not None
+        assert manifest.output_adapter is not None
+        own = manifest.model_copy(
+            update={
+                "run_id": f"run-{number:012x}",
+                "run_name": name or f"run-{number}",
+                "output_adapter": manifest.output_adapter.model_copy(update={"sha256": f"{number:064x}"}),
+                "configuration": manifest.configuration.model_copy(update=settings),
+            }
+        )
+        run = dataclasses.replace(checked.run, manifest=own)
+        return Entry(Path(f"run-{number}"), checked._replace(run=run, root_sha256=f"{number:064x}"), None)
 
     return make

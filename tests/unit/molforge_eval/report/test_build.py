@@ -58,7 +58,7 @@ def test_the_archive_beside_the_run_holds_the_packet(packet) -> None:
 def test_the_caller_is_told_of_every_stage_and_every_episode(packet) -> None:
     _, stages, played = packet
 
-    assert stages == ["read", "check", "judge", "draw", "page", "paper", "pack"]
+    assert stages == ["read", "play", "judge", "draw", "page", "paper", "write", "pack"]
     assert played[-1][0] == played[-1][1] > 0
 
 

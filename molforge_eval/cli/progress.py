@@ -1,0 +1,64 @@
+"""What is being done, on standard error: the stage, and a bar while episodes are played.
+
+Nothing is shown when standard error is no terminal, or when the caller wants it quiet.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import NamedTuple
+
+STAGES = {
+    "read": "reading the run",
+    "check": "checking it, without playing it again",
+    "play": "checking it, then playing every episode again",
+    "judge": "judging before and after",
+    "compare": "holding the runs against each other",
+    "draw": "drawing the charts",
+    "page": "making the page",
+    "paper": "printing the paper",
+    "write": "writing the files",
+    "pack": "packing the archive",
+}
+
+
+class Progress(NamedTuple):
+    """Where a piece of work tells how far it is; `None` where nobody looks."""
+
+    stage: Callable[[str], None] | None
+    episodes: Callable[[int, int], None] | None
+    run: Callable[[int, int, str], None] | None
+    """Number of the run, number of runs, its name."""
+
+
+@contextmanager
+def show_progress(*, quiet: bool) -> Iterator[Progress]:
+    """Show the progress of what is done inside."""
+    if quiet or not sys.stderr.isatty():
+        yield Progress(None, None, None)
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import Progress as Bar
+
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+    )
+    with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("starting", total=None)
+        before = ""
+
+        def tell_stage(stage: str) -> None:
+            bar.update(task, description=f"{before}{STAGES[stage]}", total=None, completed=0)
+
+        def tell_run(number: int, runs: int, name: str) -> None:
+            nonlocal before
+            before = f"run {number} of {runs}, {name}: " if name else ""
+
+        yield Progress(tell_stage, lambda done, total: bar.update(task, completed=done, total=total), tell_run)

@@ -1,0 +1,87 @@
+"""Three lines for a template that does not work: what is wrong, its file and line, and how to mend it.
+
+Only a template of the folder that the caller named is blamed so. A fault of a shipped one is ours, and passes as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from jinja2 import TemplateNotFound, TemplateSyntaxError
+
+from molforge_env.errors import MolForgeError, UsageError
+from molforge_eval.catalogue import printable
+
+_SHOWN = 300
+_KINDS = {
+    "KeyError": "the template names what the evidence lacks",
+    "TemplateSyntaxError": "the template cannot be read",
+    "UndefinedError": "the template uses what is not there",
+    "UnicodeDecodeError": "the template is no UTF-8 text",
+}
+_MEND = "Mend it there, or leave --templates out; docs/templates.md lists what a template may use."
+
+
+@contextmanager
+def blamed_on(folder: Path | None) -> Iterator[None]:
+    """Turn whatever a template of a folder raises into three lines that name its file and line.
+
+    Args:
+        folder: The folder of `--templates`; without one nothing is caught.
+
+    Raises:
+        UsageError: A template of the folder cannot be read, used or rendered.
+    """
+    try:
+        yield
+    except MolForgeError:
+        raise
+    except Exception as error:  # the boundary to templates of a user: whatever they raise is named with its place
+        place = None if folder is None else _place_in(folder, error)
+        if place is None:
+            raise
+        raise UsageError(_words_of(error), where=place, mend=_MEND) from error
+
+
+def _place_in(folder: Path, error: Exception) -> str | None:
+    """Find the innermost line of a template of the folder that the error passed through."""
+    if isinstance(error, TemplateSyntaxError) and error.filename is not None:
+        inside = _inside(folder, error.filename)
+        return None if inside is None else f"{inside}:{error.lineno}"
+    if isinstance(error, UnicodeDecodeError):
+        return _undecodable(folder)
+    found = None
+    frame = error.__traceback__
+    while frame is not None:
+        inside = _inside(folder, frame.tb_frame.f_code.co_filename)
+        if inside is not None:
+            found = f"{inside}:{frame.tb_lineno}"
+        frame = frame.tb_next
+    return found
+
+
+def _inside(folder: Path, file: str) -> str | None:
+    path = Path(file)
+    return str(path) if path.is_absolute() == folder.is_absolute() and path.is_relative_to(folder) else None
+
+
+def _undecodable(folder: Path) -> str | None:
+    """Find the template that is no text: the loader does not say which one it was reading."""
+    for path in sorted(folder.rglob("*")):
+        data = path.read_bytes() if path.is_file() else b""
+        try:
+            data.decode("utf-8")
+        except UnicodeDecodeError as error:
+            return f"{path}:{data.count(bytes([10]), 0, error.start) + 1}"
+    return None
+
+
+def _words_of(error: Exception) -> str:
+    if isinstance(error, TemplateNotFound):
+        return f"the template {error.name!r} is neither in the folder nor shipped"
+    text = " ".join(str(error).split()) or "no reason is given"
+    name = type(error).__name__
+    words = _KINDS.get(name, f"the template raised {name}")
+    return printable(f"{words}: {text}")[:_SHOWN]
