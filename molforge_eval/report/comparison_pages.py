@@ -18,6 +18,7 @@ from molforge_eval.report.theme import palettes
 from molforge_eval.report.wording import MEMORY, Medium, open_templates
 from molforge_eval.shipped import font_folder
 
+_COLUMNS_OF_THE_MEAN = 3
 _RUNS_ON_A_SHEET = 6
 _FEWEST_SETTINGS = 5
 _MANY_SETTINGS = 40
@@ -83,6 +84,8 @@ def comparison_words(evidence: ComparisonEvidence, figures: Mapping[str, Svg], m
         "known": lambda number_id: evidence.value(number_id) is not None,
         "figures": placed,
         "barriers": _group_barriers(evidence),
+        "columns_of_pairs": _COLUMNS_OF_THE_MEAN + len(evidence.tasks),
+        "settings_in_all": len(evidence.settings) + evidence.omitted_settings,
         "settings": evidence.settings[: _settings_on_paper(len(evidence.runs))] if on_paper else evidence.settings,
         "hue": medium.hue,
         "listed": frozenset(),

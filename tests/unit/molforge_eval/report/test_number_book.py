@@ -3,7 +3,10 @@ from __future__ import annotations
 import orjson
 import pytest
 
+from molforge_eval.ladder import ladder
+from molforge_eval.report.comparison_assembly import assemble_comparison
 from molforge_eval.report.number_book import NumberBook, words_of
+from molforge_eval.report.rivals import enter_runs
 from molforge_eval.shipped import template_folder
 
 
@@ -30,10 +33,11 @@ def test_words_are_filled_from_the_id() -> None:
     assert words_of("score.mean.before").name == "Sampled score before"
 
 
-def test_every_entry_of_the_words_is_said_of_some_number(evidence_of, old_evidence_of) -> None:
+def test_every_entry_of_the_words_is_said_of_some_number(evidence_of, old_evidence_of, entry) -> None:
     entries = orjson.loads((template_folder() / "number_words.json").read_bytes())
     cases = ("improved", "inconclusive", "regenerated")
-    found = (*map(evidence_of, cases), old_evidence_of("sound"))
+    comparison = assemble_comparison(enter_runs([entry(1, 0.3), entry(2, 0.7)]), ladder())
+    found = (*map(evidence_of, cases), old_evidence_of("sound"), comparison)
     said = {number.formula for evidence in found for number in evidence.numbers}
     unused = [
         pattern
