@@ -19,6 +19,14 @@ if TYPE_CHECKING:
 
 _SCENARIO_HELP = "Scenario id; all three when absent."
 _JSON_HELP = "Print JSON for a program."
+_suite_option = click.option(
+    "--suite",
+    type=click.Choice(["official", "randomized"]),
+    default="official",
+    show_default=True,
+    help="Family of tasks.",
+)
+_seed_option = click.option("--seed", type=int, help="Seed of a randomized task.")
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -29,14 +37,8 @@ def cli() -> None:
 
 @cli.command()
 @click.option("--scenario", help=_SCENARIO_HELP)
-@click.option(
-    "--suite",
-    type=click.Choice(["official", "randomized"]),
-    default="official",
-    show_default=True,
-    help="Family of tasks.",
-)
-@click.option("--seed", type=int, help="Seed of a randomized task.")
+@_suite_option
+@_seed_option
 @click.option("--json", "as_json", is_flag=True, help=_JSON_HELP)
 def ceiling(scenario: str | None, suite: str, seed: int | None, *, as_json: bool) -> None:
     """Search the best final score that the five tools can reach, exactly."""
@@ -135,14 +137,8 @@ def fingerprint(*, as_json: bool) -> None:
 
 @cli.command()
 @click.argument("scenario", default="level_0_easy")
-@click.option(
-    "--suite",
-    type=click.Choice(["official", "randomized"]),
-    default="official",
-    show_default=True,
-    help="Family of tasks.",
-)
-@click.option("--seed", type=int, help="Seed of a randomized task.")
+@_suite_option
+@_seed_option
 @click.option(
     "--reward-mode",
     type=click.Choice(["assay_gated", "curriculum", "dense"]),

@@ -102,10 +102,8 @@ def _check_identity(path: str, policy: PolicyIdentity) -> None:
 def _base(path: str, policy: PolicyIdentity, wish: Wish) -> Path:
     """Find the base model and hold it to its recorded hash."""
     name = policy.base_model or ""
-    folder = wish.base or _shipped(name) or _cached(name)
-    if folder is None:
-        what = f"the base model {seen(name)} is neither shipped with this installation nor in the cache of the hub"
-        raise _obstacle("REGENERATION_BASE_MISSING", what, path, "base_model")
+    what = f"the base model {seen(name)} is neither shipped with this installation nor in the cache of the hub"
+    folder = _find(name, wish.base, _obstacle("REGENERATION_BASE_MISSING", what, path, "base_model"))
     try:
         found = base_model_digest(folder)
     except MolForgeError as error:
@@ -115,6 +113,14 @@ def _base(path: str, policy: PolicyIdentity, wish: Wish) -> Path:
     if found != recorded:
         what = f"the base model {folder.name} has hash {short(found)}, the record has {short(recorded)}"
         raise _obstacle("REGENERATION_BASE_DIFFERS", what, path, "base_model_sha256")
+    return folder
+
+
+def _find(name: str, named: Path | None, missing: Obstacle) -> Path:
+    """Find a folder of weights: the one that the reader named, else the one of the record where it is here."""
+    folder = named or _shipped(name) or _cached(name)
+    if folder is None:
+        raise missing
     return folder
 
 
@@ -139,10 +145,8 @@ def _adapter(
     if policy.adapter_sha256 is None:
         return None
     name = policy.adapter or ""
-    folder = wish.input_adapter or _shipped(name) or _cached(name)
-    if folder is None:
-        what = f"the adapter {seen(name)} that the run began with is not here"
-        raise _obstacle("REGENERATION_PARTIAL", what, path, "adapter")
+    what = f"the adapter {seen(name)} that the run began with is not here"
+    folder = _find(name, wish.input_adapter, _obstacle("REGENERATION_PARTIAL", what, path, "adapter"))
     try:
         found = read_adapter(folder)
         if found.sha256 != policy.adapter_sha256:

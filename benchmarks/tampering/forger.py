@@ -14,10 +14,11 @@ from typing import Any
 
 import numpy as np
 from evidence_builder import edit_json, read_json, read_lines, tensors_of, with_text, write, write_lines
+from evidence_cases.forgeries import plan_everywhere
 
 from benchmarks.tampering.operator import Line, Part, episodes_of, rename_policy
 from molforge_eval import layout
-from molforge_eval.canonical import chain_of, chain_start, digest, file_bytes, seal_of, sha256_hex
+from molforge_eval.canonical import chain_of, chain_start, file_bytes, seal_of, sha256_hex
 from molforge_eval.metrics_table import COLUMNS, row_of
 from molforge_eval.plan import plan_digest
 from molforge_eval.played import total_reward
@@ -37,7 +38,7 @@ def forge(root: Path, kept: Collection[Part] = ()) -> None:
     if "adapter" not in kept:
         _name_adapter(root)
     if "plan" not in kept:
-        _spread_plan(root)
+        plan_everywhere(root)
     _chain(root, kept)
     for path in layout.EVALUATIONS:
         if (root / path).exists():
@@ -72,15 +73,6 @@ def _name_adapter(root: Path) -> None:
         evaluation["policy"]["adapter_sha256"] = own
         rename_policy(evaluation)
         write(root, layout.AFTER, file_bytes(evaluation))
-
-
-def _spread_plan(root: Path) -> None:
-    """Let manifest and evaluations have the plan that lies in the run."""
-    plan = read_json(root, layout.PLAN)
-    edit_json(root, layout.MANIFEST, lambda value: value.update(plan_sha256=digest(plan)))
-    for path in layout.EVALUATIONS:
-        if (root / path).exists():
-            edit_json(root, path, lambda value: value.update(plan=plan, plan_sha256=digest(plan)))
 
 
 def _chain(root: Path, kept: Collection[Part]) -> None:

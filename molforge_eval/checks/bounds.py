@@ -12,6 +12,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from molforge_eval.checks.quantities import Quantity, is_multiple, quantity_of
+from molforge_eval.strict_json import escape_step
 
 _SHARES = re.compile(r"(^|[/_.])(frac|fraction|share|rate|probability|accuracy|clip_ratio|clipped_ratio)([/_.]|$)")
 """A ratio by itself may be anything: that of two policies is often above 1."""
@@ -108,17 +109,12 @@ def contradictions_within(value: Any, pointer: str = "") -> Iterator[tuple[str, 
     """
     if isinstance(value, Mapping):
         for key, what in contradictions(value):
-            yield f"{pointer}/{escaped(key)}", what
+            yield f"{pointer}/{escape_step(key)}", what
         for key, inner in value.items():
-            yield from contradictions_within(inner, f"{pointer}/{escaped(str(key))}")
+            yield from contradictions_within(inner, f"{pointer}/{escape_step(str(key))}")
     elif isinstance(value, list | tuple):
         for index, inner in enumerate(value):
             yield from contradictions_within(inner, f"{pointer}/{index}")
-
-
-def escaped(key: str) -> str:
-    """Spell a key as a part of a JSON pointer."""
-    return key.replace("~", "~0").replace("/", "~1")
 
 
 def _is_number(value: Any) -> bool:

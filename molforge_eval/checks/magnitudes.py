@@ -14,10 +14,11 @@ import polars as pl
 
 from molforge_eval import layout
 from molforge_eval.catalogue import finding, seen
-from molforge_eval.checks.bounds import contradictions, escaped
+from molforge_eval.checks.bounds import contradictions
 from molforge_eval.findings import Finding
 from molforge_eval.records import Configuration, EpisodeRecord, Evaluation, RunManifest
 from molforge_eval.run_directory import RunDirectory
+from molforge_eval.strict_json import escape_step
 
 _CODE = "NUMBER_IMPOSSIBLE"
 _HEAD = frozenset({"line", "run_id", "type", "step", "time", "non_finite"})
@@ -91,7 +92,7 @@ def check_course(log: pl.DataFrame) -> Iterator[Finding]:
 
 
 def _in_row(what: str, line: int, key: str) -> Finding:
-    return finding(_CODE, what, file=layout.TRAINER_LOG, line=line, pointer=f"/{escaped(key)}")
+    return finding(_CODE, what, file=layout.TRAINER_LOG, line=line, pointer=f"/{escape_step(key)}")
 
 
 def _check_budget(lines: pl.DataFrame) -> Iterator[Finding]:
@@ -215,7 +216,7 @@ def _episode_faults(episode: EpisodeRecord) -> Iterator[tuple[str, str]]:
         budget = step.remaining_budget
     for key, value in (episode.scores or {}).items():
         if not 0.0 <= value <= 1.0:
-            yield f"/scores/{escaped(key)}", f"{key} is {value:g}, a score lies in 0 to 1"
+            yield f"/scores/{escape_step(key)}", f"{key} is {value:g}, a score lies in 0 to 1"
 
 
 def _token_faults(episode: EpisodeRecord, turn_limit: int, episode_limit: int) -> Iterator[tuple[str, str]]:

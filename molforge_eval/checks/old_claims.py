@@ -12,12 +12,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from molforge_eval.catalogue import finding, seen
-from molforge_eval.checks.bounds import contradictions_within, escaped
+from molforge_eval.checks.bounds import contradictions_within
 from molforge_eval.checks.old_episodes import SCORES, is_broken
 from molforge_eval.checks.quantities import Quantity, is_multiple, quantity_of
 from molforge_eval.checks.rounding import agrees, with_numbers
 from molforge_eval.findings import Finding
 from molforge_eval.records.old import OldEpisode
+from molforge_eval.strict_json import escape_step
 
 _SCORES = {
     **dict.fromkeys(("", "final", "score", "scores", "final_score", "final_scores"), "final_score"),
@@ -105,7 +106,7 @@ def _claims(
 ) -> Iterator[_Claim]:
     """Walk an object: numbers under keys that say what they are, each with the episodes that it is over."""
     for key, value in values.items():
-        place = f"{pointer}/{escaped(key)}"
+        place = f"{pointer}/{escape_step(key)}"
         said = quantity_of(key)
         about = _without(said.subject, _FILLERS)
         if isinstance(value, Mapping):
@@ -139,7 +140,7 @@ def _claims_of_object(
     for name, chosen in tasks.items():
         if _is_number(value[name]):
             yield _Claim(
-                f"{place}/{escaped(name)}", name, table, float(value[name]), chosen, depth + 1, is_by_task=True
+                f"{place}/{escape_step(name)}", name, table, float(value[name]), chosen, depth + 1, is_by_task=True
             )
     rest = {name: inner for name, inner in value.items() if name not in tasks or isinstance(inner, Mapping)}
     if said.kind == "interval":

@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator, Sequence
 
 from molforge_eval.catalogue import finding, seen
-from molforge_eval.checks.bounds import escaped
 from molforge_eval.checks.comparability import is_of_other_side
 from molforge_eval.checks.old_claims import check_claims, counted
 from molforge_eval.checks.old_episodes import PATHS, error_of
@@ -15,6 +14,7 @@ from molforge_eval.checks.rounding import agrees, mean_of, number_of
 from molforge_eval.findings import Finding
 from molforge_eval.records.old import OldEpisode, OldEvaluation
 from molforge_eval.run_directory import RunDirectory
+from molforge_eval.strict_json import escape_step
 
 _PLANNED = re.compile(r"(^|_)(planned|expected|requested|target)(_|$)")
 _COUNTS = frozenset({"", "episode", "episodes", "sample", "samples", "total"})
@@ -60,7 +60,7 @@ def _check_place(name: str, evaluation: OldEvaluation) -> Iterator[Finding]:
     for key, value in (evaluation.model_extra or {}).items():
         if value is True and _UNPLAYED.fullmatch(key.lower()):
             what = f"{key} is true: the file says of itself that its numbers were not played"
-            yield finding("EVALUATION_UNPLAYED", what, file=PATHS[name], pointer=f"/{escaped(key)}")
+            yield finding("EVALUATION_UNPLAYED", what, file=PATHS[name], pointer=f"/{escape_step(key)}")
 
 
 def _check_counts(path: str, evaluation: OldEvaluation, episodes: Sequence[OldEpisode]) -> Iterator[Finding]:
@@ -76,7 +76,7 @@ def _check_counts(path: str, evaluation: OldEvaluation, episodes: Sequence[OldEp
         is_wrong = is_count and not _PLANNED.search(key.lower()) and value not in (len(episodes), valid)
         if is_wrong or (key in _VALID and value != valid):
             what = f"{key} is {value:g}, the file holds {len(episodes)} episodes, {valid} of them counted"
-            yield finding("SUMMARY_DIFFERS", what, file=path, pointer=f"/{escaped(key)}")
+            yield finding("SUMMARY_DIFFERS", what, file=path, pointer=f"/{escape_step(key)}")
     if not valid:
         recorded = evaluation.average_final_score
         mean = "" if recorded is None else f", and their mean is given as {seen(recorded)}"

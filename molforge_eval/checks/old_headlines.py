@@ -7,12 +7,12 @@ from typing import Any, Literal, NamedTuple
 
 from molforge_eval import layout
 from molforge_eval.catalogue import finding, seen
-from molforge_eval.checks.bounds import escaped
 from molforge_eval.checks.old_claims import counted
 from molforge_eval.checks.quantities import words_of
 from molforge_eval.checks.rounding import agrees, mean_of, number_of
 from molforge_eval.findings import Finding
 from molforge_eval.records.old import OldEvaluation, OldRun
+from molforge_eval.strict_json import escape_step
 
 _SIDES: Mapping[str, Literal["before", "after"]] = {
     **dict.fromkeys(("before", "pre", "initial"), "before"),
@@ -89,7 +89,7 @@ def _mean_of(old: OldRun, name: str, group: str) -> float | None:
 def _numbers(values: Mapping[str, Any], pointer: str, prefix: str, words: frozenset[str]) -> Iterator[_Named]:
     """List numbers with their pointers, each under its own name and that of the objects around it."""
     for key, value in values.items():
-        place, name, own = f"{pointer}/{escaped(key)}", f"{prefix}{key}", words | words_of(key)
+        place, name, own = f"{pointer}/{escape_step(key)}", f"{prefix}{key}", words | words_of(key)
         if isinstance(value, Mapping):
             yield from _numbers(value, place, f"{name}.", own)
         elif (number := number_of(value)) is not None:

@@ -10,12 +10,12 @@ import polars as pl
 
 from molforge_eval import layout
 from molforge_eval.catalogue import finding, seen
-from molforge_eval.checks.bounds import escaped
 from molforge_eval.checks.moments import instant_of
 from molforge_eval.checks.rounding import number_of
 from molforge_eval.findings import Finding
 from molforge_eval.records.old import RUN_NAMES, OldRun
 from molforge_eval.run_directory import RunDirectory
+from molforge_eval.strict_json import escape_step
 
 _MOMENTS = re.compile(r"(.*_)?(created|started|ended|finished|updated|date|time|timestamp|datetime)(_at|_on|_utc)?")
 _DIGIT = re.compile(r"[0-9]")
@@ -66,7 +66,7 @@ def _check_span(path: str, values: Mapping[str, Any]) -> Iterator[Finding]:
         is_of_one_kind = len(texts) in (0, 2) and len({bool(_ZONED.search(text)) for text in texts}) <= 1
         if is_of_one_kind and known[0] is not None and known[1] is not None and known[1] < known[0]:
             what = f"{end} is {seen(told[1])}, before {start}, which is {seen(told[0])}"
-            yield finding("TIME_REVERSED", what, file=path, pointer=f"/{escaped(end)}")
+            yield finding("TIME_REVERSED", what, file=path, pointer=f"/{escape_step(end)}")
 
 
 def _seconds_of(value: Any) -> float | None:
@@ -83,7 +83,7 @@ def _check_moments(run: RunDirectory, old: OldRun) -> Iterator[Finding]:
             day = _DAY.match(value)
             if not _DIGIT.search(value) or (day is not None and instant_of(day.group(1)) is None):
                 what = f"{key} is {seen(value)}, which is no moment"
-                yield finding("SCHEMA_UNMET", what, file=path, pointer=f"/{escaped(key)}")
+                yield finding("SCHEMA_UNMET", what, file=path, pointer=f"/{escape_step(key)}")
         yield from _check_span(path, values)
     source = old.trainer_source or layout.TRAINER_LOG
     for path, table, key in ((layout.ROLLOUTS, run.rollouts, "timestamp"), (source, run.trainer_log, "time")):

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import polars as pl
 
 from molforge_eval.catalogue import finding, seen
+from molforge_eval.checks.pictures import read_picture
 from molforge_eval.findings import Finding
-from molforge_eval.png_text import PngFaultError, read_png_text
 from molforge_eval.run_directory import RunDirectory
 
 _OF_CALLS = "logs/openenv_tool_rollouts.jsonl has no line"
@@ -46,22 +46,9 @@ def _lacking_sources(run: RunDirectory) -> dict[str, str]:
 
 
 def _check_picture(run: RunDirectory, path: str) -> Iterator[Finding]:
-    try:
-        data = run.files.read(path, at_most=run.limits.file_bytes)
-        if data is None:
-            what = f"the file has {run.files.sizes[path]} bytes, the limit is {run.limits.file_bytes}"
-            yield finding("FILE_TOO_LARGE", what, file=path)
-            return
-        picture = read_png_text(data)
-    except OSError as error:
-        yield finding("FILE_UNREADABLE", f"the file cannot be read: {error.strerror or error}", file=path)
+    picture = yield from read_picture(run, path)
+    if picture is None:
         return
-    except PngFaultError as error:
-        yield finding("PLOT_UNREADABLE", f"no PNG picture: {error}", file=path)
-        return
-    if not 0 < picture.width * picture.height <= run.limits.picture_pixels:
-        what = f"the picture is {picture.width} by {picture.height}, the limit is {run.limits.picture_pixels} pixels"
-        yield finding("PLOT_UNREADABLE", what, file=path)
     run_id = picture.texts.get("molforge:run_id")
     if run_id is not None:
         what = f"the picture is of run {seen(run_id)}, and this run has no id"

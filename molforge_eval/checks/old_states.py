@@ -9,13 +9,13 @@ import polars as pl
 
 from molforge_eval import layout
 from molforge_eval.catalogue import finding, seen
-from molforge_eval.checks.bounds import escaped
 from molforge_eval.checks.rounding import agrees
 from molforge_eval.findings import Finding
 from molforge_eval.ledger import Ledger
 from molforge_eval.old_trainer_log import HISTORY, checkpoints, other_states, type_of
 from molforge_eval.record_files import read_json
 from molforge_eval.run_directory import RunDirectory
+from molforge_eval.strict_json import escape_step
 
 _HEAD = ("step", "type", "line", "run_id", "time", "non_finite", "elapsed_seconds")
 _ROOM = 1e-6
@@ -83,7 +83,7 @@ def _check_rows(run: RunDirectory, path: str, value: Mapping[str, Any]) -> Itera
         if unlike is not None:
             key, own, told = unlike
             what = f"{key} of step {step} is {seen(own)}, {source} has {seen(told)}"
-            yield finding("TRAINER_ROW_DIFFERS", what, file=path, pointer=f"/{HISTORY}/{index}/{escaped(key)}")
+            yield finding("TRAINER_ROW_DIFFERS", what, file=path, pointer=f"/{HISTORY}/{index}/{escape_step(key)}")
             return
 
 

@@ -10,7 +10,7 @@ import polars as pl
 
 from molforge_eval import layout
 from molforge_eval.catalogue import finding, seen
-from molforge_eval.checks.bounds import contradictions_within, escaped
+from molforge_eval.checks.bounds import contradictions_within
 from molforge_eval.checks.old_claims import check_claims, counted
 from molforge_eval.checks.old_comparability import settings_of
 from molforge_eval.checks.old_headlines import check_headlines
@@ -18,6 +18,7 @@ from molforge_eval.checks.rounding import agrees, mean_of
 from molforge_eval.findings import Finding
 from molforge_eval.records.old import OldEvaluation, OldRun, OldSummary
 from molforge_eval.run_directory import RunDirectory
+from molforge_eval.strict_json import escape_step
 
 _PATH = layout.SUMMARY
 _SIDES = ("before", "after")
@@ -131,7 +132,7 @@ def _check_latest(run: RunDirectory, old: OldRun, recorded: Mapping[str, Any] | 
     for key, value in recorded.items():
         if key in latest and value != latest[key] and key != "time":
             what = f"{key} is {seen(value)}, the last row of the trainer has {seen(latest[key])}"
-            yield finding("SUMMARY_DIFFERS", what, file=_PATH, pointer=f"{pointer}/{escaped(key)}")
+            yield finding("SUMMARY_DIFFERS", what, file=_PATH, pointer=f"{pointer}/{escape_step(key)}")
             return
     what = f"the row has the keys {seen(sorted(recorded))}, the last row of the trainer has {seen(sorted(latest))}"
     yield finding("SUMMARY_DIFFERS", what, file=_PATH, pointer=pointer)
@@ -206,7 +207,7 @@ def _check_copy(name: str, recorded: Mapping[str, Any], found: OldEvaluation) ->
     for key, value in recorded.items():
         if key in original and key != "average_final_score" and value != original[key]:
             what = f"{key} is not that of {_path_of(name)}"
-            yield finding("HEADLINE_DIFFERS", what, file=_PATH, pointer=f"/eval_{name}/{escaped(key)}")
+            yield finding("HEADLINE_DIFFERS", what, file=_PATH, pointer=f"/eval_{name}/{escape_step(key)}")
 
 
 def _check_claims(old: OldRun, summary: OldSummary) -> Iterator[Finding]:

@@ -11,7 +11,7 @@ import polars as pl
 from molforge_eval import layout
 from molforge_eval.catalogue import finding, seen
 from molforge_eval.checks import training
-from molforge_eval.checks.bounds import contradictions, escaped
+from molforge_eval.checks.bounds import contradictions
 from molforge_eval.checks.magnitudes import check_course
 from molforge_eval.checks.moments import has_zones, moment_of
 from molforge_eval.findings import Finding
@@ -19,6 +19,7 @@ from molforge_eval.old_trainer_log import in_source
 from molforge_eval.records.fields import utc_text
 from molforge_eval.records.old import OldRun
 from molforge_eval.run_directory import RunDirectory
+from molforge_eval.strict_json import escape_step
 
 _HEAD = frozenset({"line", "run_id", "type", "step", "time", "non_finite"})
 _CLOCK_ROOM = 60
@@ -50,7 +51,7 @@ def _check_numbers(log: pl.DataFrame) -> Iterator[Finding]:
     for row in log.iter_rows(named=True):
         values = {key: value for key, value in row.items() if key not in _HEAD and value is not None}
         for key, what in contradictions(values):
-            place: dict[str, Any] = {"file": layout.TRAINER_LOG, "pointer": f"/{escaped(key)}"}
+            place: dict[str, Any] = {"file": layout.TRAINER_LOG, "pointer": f"/{escape_step(key)}"}
             yield finding("NUMBER_IMPOSSIBLE", what, line=row["line"], **place)
 
 

@@ -18,9 +18,9 @@ from molforge_eval import layout
 from molforge_eval.canonical import digest, plain
 from molforge_eval.catalogue import finding, seen, short
 from molforge_eval.checks.evaluations import with_own_means
+from molforge_eval.checks.pictures import read_picture
 from molforge_eval.checks.rounding import agrees
 from molforge_eval.findings import Finding
-from molforge_eval.png_text import PngFaultError, read_png_text
 from molforge_eval.records import PlotRecord
 from molforge_eval.report.series import (
     AVERAGE_WINDOW,
@@ -194,22 +194,9 @@ def _is_same_row(recorded: Sequence[Any], wanted: Sequence[Any]) -> bool:
 
 
 def _check_picture(path: str, record: PlotRecord | None, run: RunDirectory) -> Iterator[Finding]:
-    try:
-        data = run.files.read(path, at_most=run.limits.file_bytes)
-        if data is None:
-            what = f"the file has {run.files.sizes[path]} bytes, the limit is {run.limits.file_bytes}"
-            yield finding("FILE_TOO_LARGE", what, file=path)
-            return
-        picture = read_png_text(data)
-    except OSError as error:
-        yield finding("FILE_UNREADABLE", f"the file cannot be read: {error.strerror or error}", file=path)
+    picture = yield from read_picture(run, path)
+    if picture is None:
         return
-    except PngFaultError as error:
-        yield finding("PLOT_UNREADABLE", f"no PNG picture: {error}", file=path)
-        return
-    if not 0 < picture.width * picture.height <= run.limits.picture_pixels:
-        what = f"the picture is {picture.width} by {picture.height}, the limit is {run.limits.picture_pixels} pixels"
-        yield finding("PLOT_UNREADABLE", what, file=path)
     text = {
         "run_id": picture.texts.get("molforge:run_id"),
         "data_sha256": picture.texts.get("molforge:data_sha256"),

@@ -10,10 +10,10 @@ import polars as pl
 
 from molforge_eval import layout
 from molforge_eval.catalogue import finding, seen
-from molforge_eval.checks.bounds import escaped
 from molforge_eval.findings import Finding
 from molforge_eval.records import RunManifest
 from molforge_eval.run_directory import RunDirectory
+from molforge_eval.strict_json import escape_step
 
 _PATH = layout.TRAINER_LOG
 _MAIN_KEYS = frozenset({"loss", "grad_norm", "reward", "reward_std", "learning_rate", "kl", "entropy", "train_loss"})
@@ -40,7 +40,7 @@ def _check_finite(run: RunDirectory) -> Iterator[Finding]:
         for key, spelling in sorted(gaps.items()):
             code = "TRAINING_NOT_FINITE" if key in _MAIN_KEYS else "METRIC_NOT_FINITE"
             beside = ": a partly absent reward" if key.startswith("rewards/") else ""
-            pointer = f"/{escaped(key)}"
+            pointer = f"/{escape_step(key)}"
             yield finding(code, f"{key} is {spelling}{beside}", file=_PATH, line=line, pointer=pointer)
             yield from _check_absent(run, line, key)
     manifest = run.manifest

@@ -9,6 +9,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from archive_builder import make_archive, unpacked_codes
 
 from molforge_env.errors import UnreadableError
 from molforge_eval.archive import listing_of, pack_run, unpack_archive
@@ -16,19 +17,6 @@ from molforge_eval.limits import Limits
 from molforge_eval.run_directory import load
 from molforge_eval.shape import shape_of
 from molforge_eval.validate import validate
-
-
-def make_archive(path: Path, *members: tuple[str, bytes], kind: int = zipfile.ZIP_DEFLATED) -> Path:
-    with zipfile.ZipFile(path, "w", kind) as archive:
-        for name, data in members:
-            archive.writestr(name, data)
-    return path
-
-
-def unpacked_codes(path: Path, limits: Limits | None = None) -> list[str]:
-    unpacked = unpack_archive(path, limits or Limits())
-    shutil.rmtree(unpacked.holder)
-    return [finding.code for finding in unpacked.findings]
 
 
 def test_a_packed_run_is_as_sound_as_its_folder(run_copy: Path, tmp_path: Path) -> None:

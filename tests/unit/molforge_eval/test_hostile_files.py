@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import random
 import resource
-import shutil
 import socket
 import struct
 import time
@@ -17,12 +16,12 @@ from pathlib import Path
 
 import orjson
 import pytest
+from archive_builder import make_archive, unpacked_codes
 from old_layout import make_old_run
 from PIL import Image
 
 from molforge_env.errors import UnreadableError
 from molforge_eval import layout
-from molforge_eval.archive import unpack_archive
 from molforge_eval.json_lines import read_lines
 from molforge_eval.limits import Limits
 from molforge_eval.png_text import PngFaultError, read_png_text
@@ -120,29 +119,16 @@ def test_a_hard_link_is_read_as_the_file_that_it_is(run_copy: Path, tmp_path: Pa
 # Archives.
 
 
-def packed(path: Path, *members: tuple[str, bytes], kind: int = zipfile.ZIP_DEFLATED) -> Path:
-    with zipfile.ZipFile(path, "w", kind) as archive:
-        for name, data in members:
-            archive.writestr(name, data)
-    return path
-
-
-def codes_of(path: Path, limits: Limits | None = None) -> list[str]:
-    unpacked = unpack_archive(path, limits or Limits())
-    shutil.rmtree(unpacked.holder)
-    return [item.code for item in unpacked.findings]
-
-
 def test_names_that_a_file_system_takes_for_one_are_refused(tmp_path: Path) -> None:
     composed, apart = "\u00e9t\u00e9.json", unicodedata.normalize("NFD", "\u00e9t\u00e9.json")
-    path = packed(tmp_path / "a.zip", ("run_manifest.json", b"{}"), (composed, b"1"), (apart, b"2"), ("x", b"1"),
+    path = make_archive(tmp_path / "a.zip", ("run_manifest.json", b"{}"), (composed, b"1"), (apart, b"2"), ("x", b"1"),
                   ("RUN_MANIFEST.JSON", b"[]"), ("x/", b""))  # fmt: skip
 
-    assert codes_of(path) == ["ARCHIVE_MEMBER_REPEATED"] * 3
+    assert unpacked_codes(path) == ["ARCHIVE_MEMBER_REPEATED"] * 3
 
 
 def test_members_that_share_their_bytes_are_refused(tmp_path: Path) -> None:
-    path = packed(tmp_path / "a.zip", ("a", os.urandom(5000)), ("b", b"2"), ("run_manifest.json", b"{}"))
+    path = make_archive(tmp_path / "a.zip", ("a", os.urandom(5000)), ("b", b"2"), ("run_manifest.json", b"{}"))
     data = bytearray(path.read_bytes())
     with zipfile.ZipFile(path) as archive:
         target = archive.getinfo("a").header_offset
@@ -150,17 +136,17 @@ def test_members_that_share_their_bytes_are_refused(tmp_path: Path) -> None:
     struct.pack_into("<I", data, entry + 42, target)
     path.write_bytes(data)
 
-    assert codes_of(path) == ["ARCHIVE_MEMBER_MISPLACED"]
+    assert unpacked_codes(path) == ["ARCHIVE_MEMBER_MISPLACED"]
 
 
 @pytest.mark.parametrize(("place", "size"), [(14, 4), (18, 4), (22, 4), (8, 2)])
 def test_a_head_that_says_another_thing_than_the_listing_is_refused(tmp_path: Path, place: int, size: int) -> None:
-    path = packed(tmp_path / "a.zip", ("run_manifest.json", b"{}" * 100))
+    path = make_archive(tmp_path / "a.zip", ("run_manifest.json", b"{}" * 100))
     data = bytearray(path.read_bytes())
     data[place : place + size] = b"\x01" * size
     path.write_bytes(data)
 
-    assert codes_of(path) == ["ARCHIVE_MEMBER_MISPLACED"]
+    assert unpacked_codes(path) == ["ARCHIVE_MEMBER_MISPLACED"]
 
 
 def test_a_listing_of_millions_is_refused_before_it_becomes_objects(tmp_path: Path) -> None:
@@ -177,15 +163,15 @@ def test_a_listing_of_millions_is_refused_before_it_becomes_objects(tmp_path: Pa
 
 
 def test_an_archive_of_seventy_thousand_members_ends(tmp_path: Path) -> None:
-    path = packed(tmp_path / "a.zip", *((f"{number}", b"") for number in range(70_000)), kind=zipfile.ZIP_STORED)
+    path = make_archive(tmp_path / "a.zip", *((f"{number}", b"") for number in range(70_000)), kind=zipfile.ZIP_STORED)
 
-    assert codes_of(path, Limits(archive_entries=4_000)) == ["ARCHIVE_TOO_LARGE"]
+    assert unpacked_codes(path, Limits(archive_entries=4_000)) == ["ARCHIVE_TOO_LARGE"]
 
 
 def test_members_in_folders_without_number_end(tmp_path: Path) -> None:
-    path = packed(tmp_path / "a.zip", *((f"{number}/a/b/c/d", b"") for number in range(50)))
+    path = make_archive(tmp_path / "a.zip", *((f"{number}/a/b/c/d", b"") for number in range(50)))
 
-    assert codes_of(path, Limits(directory_entries=100)) == ["ARCHIVE_TOO_LARGE"]
+    assert unpacked_codes(path, Limits(directory_entries=100)) == ["ARCHIVE_TOO_LARGE"]
 
 
 @pytest.mark.parametrize(
@@ -208,7 +194,7 @@ def test_what_is_no_archive_of_a_run_is_three_lines(tmp_path: Path, data: bytes)
 
 
 def test_an_archive_in_an_archive_is_not_opened(run_copy: Path, tmp_path: Path) -> None:
-    inner = packed(tmp_path / "inner.zip", ("zeros", bytes(50_000_000)))
+    inner = make_archive(tmp_path / "inner.zip", ("zeros", bytes(50_000_000)))
     with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
         for path in sorted(entry for entry in run_copy.rglob("*") if entry.is_file()):
             archive.write(path, f"run/{path.relative_to(run_copy)}")
@@ -235,7 +221,7 @@ def test_an_archive_with_far_records_is_read(tmp_path: Path) -> None:
     ):
         file.write(b"{}")
 
-    assert codes_of(tmp_path / "a.zip") == []
+    assert unpacked_codes(tmp_path / "a.zip") == []
 
 
 # Pictures.
