@@ -10,6 +10,7 @@ from typing import NamedTuple
 from molforge_eval.catalogue import entry_of
 from molforge_eval.ladder import Ladder
 from molforge_eval.records.identity import ArtifactChecksum
+from molforge_eval.report.action_shift import put_shift
 from molforge_eval.report.claims import weigh_claims
 from molforge_eval.report.conduct import conduct_curves, put_conduct, put_training_counts
 from molforge_eval.report.evidence import Evidence, LevelStatement, MetricRow, MissingPart, VerdictStatement
@@ -18,6 +19,7 @@ from molforge_eval.report.learning import put_curves
 from molforge_eval.report.metrics import put_metrics, sides_of
 from molforge_eval.report.number_book import NumberBook
 from molforge_eval.report.numerals import whole
+from molforge_eval.report.paid import put_paid
 from molforge_eval.report.provenance import (
     identify,
     list_artifacts,
@@ -27,6 +29,7 @@ from molforge_eval.report.provenance import (
     put_manifest,
 )
 from molforge_eval.report.quoting import quote
+from molforge_eval.report.reviews import put_reviews
 from molforge_eval.report.scores import Sides, put_scores, put_seeds
 from molforge_eval.report.seed_table import put_seed_table
 from molforge_eval.report.sentinel import watch_reward
@@ -75,11 +78,12 @@ def assemble_evidence(checked: Checked, *, title: str = DEFAULT_TITLE) -> Eviden
     metrics = () if sides is None or verdict is None else _put_metrics(book, sides, verdict)
     curves = (
         *put_curves(book, run.trainer_log, run.rollouts),
-        *conduct_curves(run.rollouts),
+        *conduct_curves(book, run.rollouts),
         *visited_curve(run.rollouts),
     )
     put_training_counts(book, run.rollouts)
     phases = put_conduct(book, run.before, run.after, run.rollouts)
+    put_reviews(book, run.before, run.after, run.rollouts)
     sentinel = watch_reward(book, curves, run.rollouts, verdict)
     level = LevelStatement(
         level=checked.result.level,
@@ -112,6 +116,8 @@ def assemble_evidence(checked: Checked, *, title: str = DEFAULT_TITLE) -> Eviden
         seed_table=None if sides is None or verdict is None else put_seed_table(book, sides, verdict),
         curves=curves,
         phases=phases,
+        shift=put_shift(book, phases),
+        paid=put_paid(book, run.rollouts),
         exploration=explore(book, run.rollouts, sides),
         transcripts=() if sides is None else read_transcripts(book, sides),
         settings=list_settings(run.manifest),

@@ -14,14 +14,19 @@ import polars as pl
 from molforge_eval import layout
 from molforge_eval.records.evaluation import Evaluation
 from molforge_eval.report.evidence import CurveNote, PhaseRow
-from molforge_eval.report.learning import episode_ends
+from molforge_eval.report.learning import episode_ends, put_ends, trend_of
 from molforge_eval.report.number_book import NumberBook
 from molforge_eval.report.numerals import decimal, percent, whole
 from molforge_eval.report.series import ActionShare, action_shares, curve_over_steps, thinned, thirds
 
 UNFINISHED = frozenset({"no_call", "malformed_call", "turn_limit", "length_limit"})
 PHASES = {"before": "before", "early": "early training", "late": "late training", "after": "after"}
-MOLECULES = 256
+_COLUMNS = {
+    "vetoed": "columns trainer_step, governance_status",
+    "invalid": "columns trainer_step, status",
+    "unfinished": "columns trainer_step, ended_by",
+    "budget_left": "columns trainer_step, remaining_budget, scenario",
+}
 _NO_EPISODE = "the phase has no episode"
 _NO_CALL = "the phase has no call"
 
@@ -70,8 +75,11 @@ def put_training_counts(book: NumberBook, rollouts: pl.DataFrame) -> None:
     book.put("training.visited", visited, whole(visited), (layout.ROLLOUTS, "column molecule"))
 
 
-def conduct_curves(rollouts: pl.DataFrame) -> tuple[CurveNote, ...]:
-    """Return the shares of vetoed, invalid and unfinished, and the budget left, over optimizer steps."""
+def conduct_curves(book: NumberBook, rollouts: pl.DataFrame) -> tuple[CurveNote, ...]:
+    """Return the shares of vetoed, invalid and unfinished, and the budget left, over optimizer steps.
+
+    Where each began and where it ended is put down as `curve.<name>.first` and `curve.<name>.last`.
+    """
     steps = rollouts["trainer_step"].to_list()
     vetoed = (rollouts["governance_status"] == "policy_veto").fill_null(value=False).cast(pl.Float64).to_list()
     invalid = (rollouts["status"] == "invalid").cast(pl.Float64).to_list()
@@ -85,7 +93,12 @@ def conduct_curves(rollouts: pl.DataFrame) -> tuple[CurveNote, ...]:
         curve_over_steps(ends["trainer_step"].to_list(), unfinished, "unfinished"),
         curve_over_steps(ends["trainer_step"].to_list(), left, "budget_left"),
     )
-    return tuple(CurveNote(name=curve.column, curve=thinned(curve)) for curve in curves if curve.points)
+    notes = []
+    for curve in curves:
+        if curve.points:
+            put_ends(book, curve.column, curve, (layout.ROLLOUTS, _COLUMNS[curve.column]), percent)
+            notes.append(CurveNote(name=curve.column, curve=thinned(curve), trend=trend_of(curve)))
+    return tuple(notes)
 
 
 def episode_budgets(rollouts: pl.DataFrame) -> dict[str, int]:

@@ -16,7 +16,7 @@ from molforge_eval.findings import Finding
 from molforge_eval.records.fields import Count, EndedBy, MoleculeCode, Sha256
 from molforge_eval.report.number_book import Number, NumberId
 from molforge_eval.report.old_evidence import OldStatement
-from molforge_eval.report.section_evidence import Exploration, SeedTable
+from molforge_eval.report.section_evidence import ActionShift, Exploration, PaidEpisode, SeedTable
 from molforge_eval.report.series import ActionShare, Curve
 from molforge_eval.verdict import Outcome
 
@@ -213,6 +213,8 @@ class CurveNote(FrozenModel):
 
     name: str
     curve: Curve
+    trend: Trend
+    """By the slope over all its points."""
 
 
 class Evidence(FrozenModel):
@@ -232,6 +234,10 @@ class Evidence(FrozenModel):
     """`None` where nothing was judged."""
     curves: tuple[CurveNote, ...]
     phases: tuple[PhaseRow, ...]
+    shift: ActionShift | None
+    """`None` without both evaluations."""
+    paid: tuple[PaidEpisode, ...]
+    """Training episodes with a reward and a score, or so many of them as are drawn."""
     exploration: Exploration | None
     """`None` where the layout records no molecule."""
     transcripts: tuple[Transcript, ...]
@@ -258,6 +264,10 @@ class Evidence(FrozenModel):
             KeyError: There is none of this id.
         """
         return self.by_id[number_id]
+
+    def trend(self, name: str) -> Trend:
+        """Say which way a curve went; one that is not there went no way that is known."""
+        return next((note.trend for note in self.curves if note.name == name), "unknown")
 
     def curve(self, name: str) -> Curve | None:
         """Find a curve that has points."""

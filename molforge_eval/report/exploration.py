@@ -19,6 +19,7 @@ from molforge_env.tools import ToolSession
 from molforge_eval import layout
 from molforge_eval.records.evaluation import Evaluation, PartName
 from molforge_eval.report.evidence import CurveNote
+from molforge_eval.report.learning import trend_of
 from molforge_eval.report.number_book import NumberBook
 from molforge_eval.report.numerals import percent, whole
 from molforge_eval.report.scores import Sides, task_label
@@ -79,7 +80,7 @@ def visited_curve(rollouts: pl.DataFrame) -> tuple[CurveNote, ...]:
         seen += new[step]
         points.append(Point(0, step, float(seen), float(seen), 0))
     curve = Curve(column="visited", points=tuple(points), gaps=0)
-    return (CurveNote(name="visited", curve=thinned(curve)),) if firsts else ()
+    return (CurveNote(name="visited", curve=thinned(curve), trend=trend_of(curve)),) if firsts else ()
 
 
 @cache

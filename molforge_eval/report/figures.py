@@ -12,6 +12,7 @@ from molforge_eval.report.curves import LINE_TITLE, STEP_TITLE, NamedCurve, Size
 from molforge_eval.report.evidence import Evidence
 from molforge_eval.report.ladder_chart import has_own_score, ladder_chart
 from molforge_eval.report.molecule_map import molecule_map
+from molforge_eval.report.paid_chart import paid_chart
 from molforge_eval.report.render import Svg, svg_of
 from molforge_eval.report.seed_chart import has_pair, seed_chart
 
@@ -54,7 +55,7 @@ SINGLES = {
     "entropy": Single("entropy (nats)", "after", HALF, is_averaged=True),
     "kl": Single("KL to the start", "caution", HALF, is_averaged=True),
     "step_time": Single("seconds a step", "before", HALF, is_averaged=False),
-    "budget_left": Single("budget left", "ceiling", HALF, is_averaged=True),
+    "budget_left": Single("share of budget left", "ceiling", HALF, is_averaged=True),
     "visited": Single("molecules visited so far", "after", LOW, is_averaged=False),
     "call_reward": Single("reward of a call", "reward", WIDE, is_averaged=True, x_title=LINE_TITLE),
     "call_score": Single("final_score", "after", WIDE, is_averaged=True, x_title=LINE_TITLE),
@@ -66,7 +67,7 @@ GROUPS = {
         Size(500, 125),
     ),
     "governance": Group(
-        "share",
+        "share of calls, episodes",
         (("vetoed", "caution", "vetoed"), ("invalid", "before", "invalid"), ("unfinished", "ink", "unfinished")),
         Size(200, 108),
     ),
@@ -101,6 +102,8 @@ def draw_figures(evidence: Evidence) -> dict[str, Svg]:
         shares = [share for phase in evidence.phases for share in phase.actions]
         labels = [phase.label for phase in evidence.phases]
         charts["actions"] = action_chart(shares, labels, size=Size(530, 27 * len(labels)))
+    if evidence.paid:
+        charts["paid"] = paid_chart(evidence.paid, size=Size(500, 190))
     if evidence.exploration is not None:
         charts["molecules"] = molecule_map(evidence.exploration)
     return {name: svg_of(chart, prefix=name.replace("_", "-")) for name, chart in charts.items()}

@@ -7,7 +7,7 @@ Below five points no slope is given.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import polars as pl
@@ -57,7 +57,7 @@ def put_curves(
     for name, (curve, file, column) in curves.items():
         if curve.points:
             _put_curve(book, name, curve, (file, f"column {column}{_lines(curve)}"))
-            notes.append(CurveNote(name=name, curve=thinned(curve)))
+            notes.append(CurveNote(name=name, curve=thinned(curve), trend=trend_of(curve)))
     _put_rows(book, rows, trainer_file)
     return tuple(notes)
 
@@ -117,15 +117,22 @@ def _mean(values: Sequence[float]) -> float:
     return math.fsum(value / len(values) for value in values)
 
 
+def put_ends(
+    book: NumberBook, name: str, curve: Curve, source: tuple[str, str], spell: Callable[[float | None], str]
+) -> None:
+    """Put the means of the first and of the last tenth of a curve down."""
+    ends = first_and_last(curve)
+    for field, value in (("first", ends[0] if ends else None), ("last", ends[1] if ends else None)):
+        book.put(f"curve.{name}.{field}", value, spell(value), source, reason="no finite point")
+
+
 def _put_curve(book: NumberBook, name: str, curve: Curve, source: tuple[str, str]) -> None:
     spell = scientific if name in _FINE else decimal
     book.put(f"curve.{name}.points", len(curve.points), whole(len(curve.points)), source)
     book.put(f"curve.{name}.gaps", curve.gaps, whole(curve.gaps), source)
     values = [point.value for point in curve.points if point.value is not None]
-    ends = first_and_last(curve)
+    put_ends(book, name, curve, source, spell)
     known: Mapping[str, float | None] = {
-        "first": ends[0] if ends else None,
-        "last": ends[1] if ends else None,
         "lowest": min(values) if values else None,
         "peak": max(values) if values else None,
     }

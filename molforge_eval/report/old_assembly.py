@@ -6,6 +6,7 @@ import polars as pl
 
 from molforge_eval import layout
 from molforge_eval.log_tables import TRAINER_HEAD
+from molforge_eval.report.action_shift import put_shift
 from molforge_eval.report.assembly import (
     DEFAULT_TITLE,
     LONGEST_TITLE,
@@ -70,6 +71,8 @@ def assemble_old_evidence(checked: Checked, *, title: str = DEFAULT_TITLE) -> Ev
         seed_table=None,
         curves=curves,
         phases=phases,
+        shift=put_shift(book, phases),
+        paid=(),
         exploration=None,
         transcripts=(),
         settings=list_old_settings(None if run.old is None else run.old.manifest),

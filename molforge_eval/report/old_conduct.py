@@ -15,7 +15,7 @@ import polars as pl
 from molforge_eval import layout
 from molforge_eval.report.conduct import put_shares
 from molforge_eval.report.evidence import CurveNote, PhaseRow
-from molforge_eval.report.learning import tenths_of
+from molforge_eval.report.learning import tenths_of, trend_of
 from molforge_eval.report.number_book import NumberBook
 from molforge_eval.report.numerals import decimal, percent, whole
 from molforge_eval.report.old_arms import Arm
@@ -75,7 +75,7 @@ def put_log(book: NumberBook, rollouts: pl.DataFrame) -> tuple[CurveNote, ...]:
         curve, each = curve_over_lines(known["line"].to_list(), known[column].to_list(), f"call_{name}")
         _put_series(book, name, known[column].to_list(), each, (layout.ROLLOUTS, f"column {column}"))
         if curve.points:
-            notes.append(CurveNote(name=f"call_{name}", curve=curve))
+            notes.append(CurveNote(name=f"call_{name}", curve=curve, trend=trend_of(curve)))
     return tuple(notes)
 
 

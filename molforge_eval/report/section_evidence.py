@@ -11,6 +11,7 @@ from typing import Literal, NamedTuple
 from molforge_env.frozen import FrozenModel
 from molforge_eval.records.fields import Count, MoleculeCode
 
+PaidPhase = Literal["early", "between", "late"]
 SurroundingGroup = Literal["model", "machine", "laboratory", "evaluation"]
 
 
@@ -77,3 +78,18 @@ class SeedTable(FrozenModel):
     """The table names the score of each task; with many seeds or tasks it names the mean alone."""
     is_claimed: bool
     """A difference may be stated."""
+
+
+class PaidEpisode(NamedTuple):
+    """One training episode: in which part of training it was played, its strict score and its reward."""
+
+    phase: PaidPhase
+    score: float
+    reward: float
+
+
+class ActionShift(FrozenModel):
+    """The actions whose share of the calls moved most; their shares are `mix.grew.*` and `mix.shrank.*`."""
+
+    grew: str | None
+    shrank: str | None
