@@ -96,7 +96,7 @@ def test_one_vetoed_line_of_training_moves_its_phase_alone(
     second = assemble_evidence(checked._replace(run=dataclasses.replace(checked.run, rollouts=vetoed)))
     moved = {number.id for number in first.numbers if second.number(number.id).value != number.value}
 
-    assert moved == {"conduct.early.vetoed"}
+    assert moved == {"conduct.early.vetoed", "curve.vetoed.first"}
 
 
 def test_the_first_hundred_findings_are_not_all_listed_and_the_others_are_counted(
