@@ -17,6 +17,8 @@ from molforge_eval.limits import Limits
 from molforge_eval.strict_json import BYTE_ORDER_MARK, Fault, read_plain_lines, read_value
 
 _CHUNK = 2**18
+_EDGE = 2**16
+"""Bytes at either end of a file that are looked at to tell a log from one text."""
 _LINES = 256
 """Lines of a batch: few enough that what is made of them stays in the processor's cache."""
 
@@ -68,6 +70,10 @@ def read_batches(handle: BinaryIO, limits: Limits) -> Iterator[Batch]:
         handle: An open binary file, at its beginning.
         limits: Bounds on one line.
     """
+    if _is_one_text(handle, limits):
+        what = "the log is one JSON text over many lines and not an object a line; nothing of it was read"
+        yield Batch((), (), [], ((1, Fault("LINE_NOT_OBJECT", what)),))
+        return
     reader = _Reader(limits)
     while block := handle.read(_CHUNK):
         # A block ends with a line, unless the file or a line beyond the limit ends it.
@@ -144,11 +150,26 @@ class _Reader:
                 notes = (*notes, Fault("LINE_BLANK", "the line is blank"))
             return _batch_of(start, Line(number, None, notes))
         line = _read_line(number, text, notes, self._limits)
-        if line.value is None and is_cut:
+        if line.value is None and is_cut and all(fault.code != "LINE_NOT_OBJECT" for fault in line.faults):
             cut = Fault("LINE_CUT", f"the log was cut at line {number}, {self._good} good rows stand before it")
             line = Line(number, None, (*notes, cut))
         self._good += line.value is not None
         return _batch_of(start, line)
+
+
+def _is_one_text(handle: BinaryIO, limits: Limits) -> bool:
+    """Tell whether a file is one text over many lines: neither its first line nor its last is whole by itself."""
+    head = handle.read(_EDGE).removeprefix(BYTE_ORDER_MARK).lstrip()
+    first, newline, _ = head.partition(b"\n")
+    is_opened = first[:1] == b"[" or (first.strip() == b"{" and newline)
+    if not is_opened:
+        handle.seek(0)
+        return False
+    handle.seek(max(0, handle.seek(0, io.SEEK_END) - _EDGE))
+    last = handle.read(_EDGE).rstrip().rpartition(b"\n")[2].strip()
+    handle.seek(0)
+    is_closed = last[-1:] == b"]" if first[:1] == b"[" else last == b"}"
+    return is_closed and not any(read_value(line, limits).usable for line in (first, last))
 
 
 def _batch_of(start: int, line: Line) -> Batch:

@@ -27,7 +27,7 @@ _PUBLIC = tuple(key for key in OldRolloutLine.model_fields if key != "acting_rol
 """Columns that the script writes."""
 _IDENTITY = ("timestamp", "step_index", "action_type")
 _LOOK_AHEAD = 200
-_TRUE, _FALSE = ("True", "true", "1"), ("False", "false", "0")
+_TRUE, _FALSE = ("true", "1"), ("false", "0")
 Line = tuple[int, Mapping[str, Any]]
 Row = tuple[int, Sequence[str]]
 Item = TypeVar("Item")
@@ -50,6 +50,11 @@ class _Queue(Generic[Item]):
         """Take the first, which must be there."""
         self.taken += 1
         return self._held.popleft()[1]
+
+    def second(self) -> tuple[str, ...] | None:
+        """Return the name of the item behind the first."""
+        self._fill(2)
+        return self._held[1][0] if len(self._held) > 1 else None
 
     def distance(self, name: tuple[str, ...]) -> int | None:
         """Say how far ahead an item of this name stands."""
@@ -107,19 +112,33 @@ def _compare(run: RunDirectory, rows: Iterator[Row]) -> Iterator[Finding]:
         yield finding("LOG_MISSING", what, file=layout.ROLLOUTS)
         return
     unknown: dict[str, int] = {}
-    lines = _lines(run, frozenset({*header, *OldRolloutLine.model_fields}), unknown)
-    yield from _walk(header, rows, lines, whole=run.old is not None and not run.old.lines_left_out)
+    found: set[str] = set()
+    lines = _lines(run, frozenset({*header, *OldRolloutLine.model_fields}), unknown, found)
+    invented: dict[str, Finding] = {}
+    for item in _walk(header, rows, lines, whole=run.old is not None and not run.old.lines_left_out):
+        column = item.where.pointer
+        if column is None or column in found or column in _PUBLIC:
+            yield item
+        else:
+            invented.setdefault(column, item)
+    for column, item in invented.items():
+        if column in found:
+            yield item
+        elif len(run.rollouts):
+            what = f"no line of the rollout log has the column {seen(column)}"
+            yield finding("TABLE_HEADER_DIFFERS", what, file=_PATH, line=1, pointer=column)
     for key, number in unknown.items():
         what = f"line {number} of the rollout log has the key {seen(key)}, the table has no such column"
         yield finding("TABLE_COLUMN_MISSING", what, file=_PATH, line=1, pointer=key)
 
 
-def _lines(run: RunDirectory, known: frozenset[str], unknown: dict[str, int]) -> Iterator[Line]:
-    """Read the lines of the log again, and note the first of each key that the table has no column for."""
+def _lines(run: RunDirectory, known: frozenset[str], unknown: dict[str, int], found: set[str]) -> Iterator[Line]:
+    """Read the lines of the log again; note their keys, and the first of each that the table has no column for."""
     silent = Ledger(0)
     shape = shape_of("rollout_line_v0")
     for number, line in gated_lines(run.files, layout.ROLLOUTS, silent, run.limits):
         if shape.fits(line):
+            found.update(line)
             for key in line.keys() - known:
                 unknown.setdefault(key, number)
             yield number, line
@@ -132,6 +151,11 @@ def _walk(header: Sequence[str], rows: Iterator[Row], lines: Iterator[Line], *, 
     last = 1
     while (row := left.first()) is not None and (line := right.first()) is not None:
         if row[0] != line[0]:
+            if left.second() == right.second() is not None and whole:
+                # One row for another: rows that were exchanged stand apart, and all between them are in their places.
+                yield _surplus(left.take()[0])
+                yield _missing(right.take()[0], row[1][0])
+                continue
             skip_rows, skip_lines = left.distance(line[0]), right.distance(row[0])
             if skip_rows is not None and (skip_lines is None or skip_rows <= skip_lines):
                 yield from (_surplus(number) for number, _ in [left.take() for _ in range(skip_rows)] if whole)
@@ -189,7 +213,8 @@ def _is_value(cell: str, value: Any) -> bool:
         case None:
             return cell == ""
         case bool():
-            return cell in (_TRUE if value else _FALSE)
+            # Python writes True, a spreadsheet that saves the table TRUE.
+            return cell.lower() in (_TRUE if value else _FALSE)
         case int() | float():
             return _number(cell) == value
         case str():

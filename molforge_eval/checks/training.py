@@ -120,14 +120,14 @@ def _check_manifest(run: RunDirectory, manifest: RunManifest) -> Iterator[Findin
         what = f"status is {manifest.status} and there is no end time"
         yield finding("STATUS_DIFFERS", what, file=layout.MANIFEST, pointer="/ended_at")
     rows = run.trainer_log.filter(pl.col("type") == "train")
+    # Of a line that could not be read nobody knows what it was.
+    is_whole = not any(item.where.file == _PATH and item.severity == "error" for item in run.findings)
     if not len(rows):
-        if _PATH in run.files and manifest.steps_completed:
+        if _PATH in run.files and manifest.steps_completed and is_whole:
             what = f"{manifest.steps_completed} steps were completed and no row of type train was logged"
             yield finding("STEPS_DIFFER", what, file=_PATH)
         return
     yield from _check_last_step(rows, manifest)
-    # Of a line that could not be read nobody knows what it was.
-    is_whole = not any(item.where.file == _PATH and item.severity == "error" for item in run.findings)
     yield from _check_summary_row(run.trainer_log, rows, manifest, is_whole=is_whole)
     if settings.beta > 0 and ("kl" not in rows.columns or rows["kl"].null_count() == len(rows)):
         what = f"beta is {settings.beta} and no row has the key kl"
