@@ -88,7 +88,6 @@ def comparison_words(evidence: ComparisonEvidence, figures: Mapping[str, Svg], m
         "settings_in_all": len(evidence.settings) + evidence.omitted_settings,
         "settings": evidence.settings[: _settings_on_paper(len(evidence.runs))] if on_paper else evidence.settings,
         "hue": medium.hue,
-        "listed": frozenset(),
         "on_paper": on_paper,
     }
 
