@@ -26,8 +26,9 @@ from molforge_eval import layout, schema_files
 from molforge_eval.json_lines import read_batches
 from molforge_eval.ledger import Ledger
 from molforge_eval.limits import DEFAULT_LIMITS
-from molforge_eval.log_tables import chains_hold, read_rollouts
+from molforge_eval.log_tables import read_rollouts
 from molforge_eval.replay import line_tasks, replay_tasks
+from molforge_eval.rollout_chains import chains_hold
 from molforge_eval.run_directory import RunDirectory, load
 from molforge_eval.run_files import list_run
 from molforge_eval.shape import shape_of

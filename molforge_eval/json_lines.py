@@ -41,6 +41,10 @@ class Batch(NamedTuple):
     faults: tuple[tuple[int, Fault], ...]
     """Line and fault, in file order."""
 
+    def part(self, first: int, end: int | None) -> Batch:
+        """Take the objects from one place to before another, without the faults."""
+        return Batch(self.numbers[first:end], self.starts[first:end], self.values[first:end], ())
+
 
 def read_lines(handle: BinaryIO, limits: Limits) -> Iterator[Line]:
     """Read a log line by line.
@@ -67,14 +71,15 @@ def read_batches(handle: BinaryIO, limits: Limits) -> Iterator[Batch]:
     """Read a log many lines at a time; what is read and what is named is the same as line by line.
 
     Args:
-        handle: An open binary file, at its beginning.
+        handle: An open binary file, at the beginning of a line; lines are counted from there.
         limits: Bounds on one line.
     """
-    if _is_one_text(handle, limits):
+    start = handle.tell()
+    if _is_one_text(handle, start, limits):
         what = "the log is one JSON text over many lines and not an object a line; nothing of it was read"
         yield Batch((), (), [], ((1, Fault("LINE_NOT_OBJECT", what)),))
         return
-    reader = _Reader(limits)
+    reader = _Reader(limits, start)
     while block := handle.read(_CHUNK):
         # A block ends with a line, unless the file or a line beyond the limit ends it.
         block += handle.readline(limits.line_bytes + 1)
@@ -89,9 +94,10 @@ def read_batches(handle: BinaryIO, limits: Limits) -> Iterator[Batch]:
 class _Reader:
     """Where in a log the reading stands, and what was named already."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: Limits, start: int) -> None:
         self._limits = limits
-        self._number = self._good = self._start = 0
+        self._number = self._good = 0
+        self._start = start
         self._blank_named = self._return_named = False
 
     def read(self, lines: list[bytes]) -> Batch:
@@ -157,17 +163,17 @@ class _Reader:
         return _batch_of(start, line)
 
 
-def _is_one_text(handle: BinaryIO, limits: Limits) -> bool:
-    """Tell whether a file is one text over many lines: neither its first line nor its last is whole by itself."""
+def _is_one_text(handle: BinaryIO, start: int, limits: Limits) -> bool:
+    """Tell whether a file is from a byte on one text over many lines: neither its first line nor its last is whole by itself."""
     head = handle.read(_EDGE).removeprefix(BYTE_ORDER_MARK).lstrip()
     first, newline, _ = head.partition(b"\n")
     is_opened = first[:1] == b"[" or (first.strip() == b"{" and newline)
     if not is_opened:
-        handle.seek(0)
+        handle.seek(start)
         return False
-    handle.seek(max(0, handle.seek(0, io.SEEK_END) - _EDGE))
+    handle.seek(max(start, handle.seek(0, io.SEEK_END) - _EDGE))
     last = handle.read(_EDGE).rstrip().rpartition(b"\n")[2].strip()
-    handle.seek(0)
+    handle.seek(start)
     is_closed = last[-1:] == b"]" if first[:1] == b"[" else last == b"}"
     return is_closed and not any(read_value(line, limits).usable for line in (first, last))
 

@@ -13,13 +13,14 @@ import orjson
 import polars as pl
 
 from molforge_eval import layout
-from molforge_eval.canonical import chain_of, chain_start
 from molforge_eval.catalogue import finding
 from molforge_eval.json_lines import Batch, read_batches
 from molforge_eval.ledger import Ledger
 from molforge_eval.limits import Limits
+from molforge_eval.rollout_chains import chains_hold, holds_chain
 from molforge_eval.rollout_table import GrowingTable
 from molforge_eval.run_files import RunFiles
+from molforge_eval.second_half import SPLIT_BYTES, join, reading_second_half
 from molforge_eval.shape import shape_of
 from molforge_eval.strict_json import read_value
 
@@ -35,27 +36,46 @@ TRAINER_HEAD: Mapping[str, Any] = {
 """Columns that every trainer log has; `non_finite` is a JSON text. The trainer's own keys follow."""
 
 
-def read_rollouts(files: RunFiles, ledger: Ledger, limits: Limits) -> pl.DataFrame:
-    """Read the rollout log; an absent one is an empty table."""
+def read_rollouts(files: RunFiles, ledger: Ledger, limits: Limits, *, split_bytes: int = SPLIT_BYTES) -> pl.DataFrame:
+    """Read the rollout log; an absent one is an empty table.
+
+    Args:
+        files: The run.
+        ledger: Told what is wrong.
+        limits: Bounds on what is read.
+        split_bytes: Size from which a second process reads the second half; it changes nothing but the time.
+    """
     last: dict[str, str] = {}
     growing = GrowingTable()
-    gate = shape_of("rollout_line")
-    for batch in _gated_batches(files, layout.ROLLOUTS, ledger, limits):
-        rows = batch.values
-        if not rows:
-            continue
-        if all(map(gate.fits, rows)):
-            growing.add(batch.numbers, batch.starts, rows, chains_hold(rows, last))
-            continue
-        holds = [_holds_chain(row, last) for row in rows]
-        kept = [
-            (number, start, row, held)
-            for number, start, row, held in zip(batch.numbers, batch.starts, rows, holds, strict=True)
-            if fits(row, "rollout_line", layout.ROLLOUTS, number, ledger)
-        ]
-        if kept:
-            growing.add(*zip(*kept, strict=True))
+    with reading_second_half(files, limits, split_bytes=split_bytes) as half:
+        for batch in _gated_batches(files, layout.ROLLOUTS, ledger, limits):
+            place = None if half is None else half.place_in(batch)
+            _add_lines(growing, batch.part(0, place), last, ledger)
+            if half is None or place is None:
+                continue
+            rest = half.wait()
+            if rest is not None:
+                rest = join(rest, files, limits, lines=batch.numbers[place] - 1, last=last)
+            if rest is not None:
+                growing.append(rest)
+                break
+            _add_lines(growing, batch.part(place, None), last, ledger)
     return growing.table()
+
+
+def _add_lines(growing: GrowingTable, batch: Batch, last: dict[str, str], ledger: Ledger) -> None:
+    rows = batch.values
+    if all(map(shape_of("rollout_line").fits, rows)):
+        growing.add(batch.numbers, batch.starts, rows, chains_hold(rows, last))
+        return
+    holds = [holds_chain(row, last) for row in rows]
+    kept = [
+        (number, start, row, held)
+        for number, start, row, held in zip(batch.numbers, batch.starts, rows, holds, strict=True)
+        if fits(row, "rollout_line", layout.ROLLOUTS, number, ledger)
+    ]
+    if kept:
+        growing.add(*zip(*kept, strict=True))
 
 
 class TrainerTable(NamedTuple):
@@ -202,33 +222,3 @@ def fits(value: Any, shape: str, path: str, line: int | None, ledger: Ledger) ->
         if not ledger.has_lost(unmet.where):
             ledger.add(unmet)
     return False
-
-
-def chains_hold(rows: Iterable[dict[str, Any]], last: dict[str, str]) -> list[bool]:
-    """Tell of each row that fits its schema whether it is chained to the one before it.
-
-    Args:
-        rows: Rows in file order.
-        last: Chain value of the latest row of each episode; brought forward.
-    """
-    holds = []
-    for row in rows:
-        episode_id, chain = row["episode_id"], row.pop("chain")
-        previous = last.get(episode_id) or chain_start(row["run_id"], episode_id)
-        holds.append(chain_of(previous, row) == chain)
-        row["chain"] = last[episode_id] = chain
-    return holds
-
-
-def _holds_chain(row: Mapping[str, Any], last: dict[str, str]) -> bool:
-    run_id, episode_id, chain = row.get("run_id"), row.get("episode_id"), row.get("chain")
-    if not (isinstance(run_id, str) and isinstance(episode_id, str) and isinstance(chain, str)):
-        return False
-    previous = last.get(episode_id) or chain_start(run_id, episode_id)
-    # The recorded value goes on, so that one edited line is one break.
-    last[episode_id] = chain
-    try:
-        return chain_of(previous, row) == chain
-    except TypeError:
-        # Nested deeper than the canonical spelling can be written.
-        return False

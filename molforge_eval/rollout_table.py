@@ -107,9 +107,11 @@ class GrowingTable:
         Args:
             numbers: Number of each line.
             starts: Byte at which each line begins.
-            rows: The lines; at least one.
+            rows: The lines.
             holds: Whether each is chained to the one before it.
         """
+        if not rows:
+            return
         prompts, scenarios, completions, tools = zip(*map(_take_texts, rows), strict=True)
         tasks = [_NO_TASK if scenario is None else _take_task(scenario) for scenario in scenarios]
         suites, budgets = zip(*tasks, strict=True)
@@ -133,6 +135,11 @@ class GrowingTable:
             self._columns[name].extend(values)
         if len(self._columns["line"]) >= _ROWS:
             self._close_piece()
+
+    def append(self, piece: pl.DataFrame) -> None:
+        """Add lines that are a table already."""
+        self._close_piece()
+        self._pieces.append(piece)
 
     def table(self) -> pl.DataFrame:
         """Return all rows in the order in which they were added."""

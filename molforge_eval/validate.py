@@ -6,6 +6,7 @@ Checks are independent: one that stops on something nobody thought of is itself 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from molforge_eval import layout
@@ -99,6 +100,9 @@ OF_LOGS = frozenset(
     }
 )
 """Checks that compare with the logs; they are not asked about a packet that was made without."""
+OF_BYTES = frozenset({"seals", "privacy"})
+"""Checks that mostly hash and search the bytes of files, which Python lets a second thread do beside the others. What
+they hold at a time is small, so that memory stays that of the others."""
 OLD_REASON = (
     "the run has format version 0: its episodes have no seeds and no arguments, so level E3 is out of its reach"
 )
@@ -126,21 +130,34 @@ def validate_loaded(run: RunDirectory) -> ValidationResult:
 
 
 def examine(run: RunDirectory, checks: Mapping[str, Check] | None = None) -> Ledger:
-    """Ask checks about a run, by default those of its format version; what reading found comes first."""
+    """Ask checks about a run, by default those of its format version; what reading found comes first.
+
+    Findings stand in the order of the checks, whichever was done first.
+    """
     ledger = Ledger(run.limits.findings_a_code)
     ledger.extend(run.findings)
     ledger.count_omitted(run.omitted)
     if checks is None:
         checks = OLD_CHECKS if run.format_version == 0 else CHECKS
-    for name, check in checks.items():
-        if run.lacks_a_log() and name in OF_LOGS:
-            continue
-        try:
-            ledger.extend(check(run))
-        except Exception as error:  # noqa: BLE001 - the boundary of a check: hostile evidence must not hide the findings of others
-            what = f"check {name} stopped on this evidence: {type(error).__name__}: {error}"
-            ledger.add(finding("CHECK_STOPPED", what))
+    asked = {name: check for name, check in checks.items() if not (run.lacks_a_log() and name in OF_LOGS)}
+    with ThreadPoolExecutor(max_workers=1) as beside:
+        waited = {name: beside.submit(_ask, name, check, run) for name, check in asked.items() if name in OF_BYTES}
+        answers = {name: _ask(name, check, run) for name, check in asked.items() if name not in waited}
+        answers |= {name: answer.result() for name, answer in waited.items()}
+    for name in asked:
+        ledger.extend(answers[name].findings())
+        ledger.count_omitted(answers[name].omitted())
     return ledger
+
+
+def _ask(name: str, check: Check, run: RunDirectory) -> Ledger:
+    answer = Ledger(run.limits.findings_a_code)
+    try:
+        answer.extend(check(run))
+    except Exception as error:  # noqa: BLE001 - the boundary of a check: hostile evidence must not hide the findings of others
+        what = f"check {name} stopped on this evidence: {type(error).__name__}: {error}"
+        answer.add(finding("CHECK_STOPPED", what))
+    return answer
 
 
 def conclude(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from threading import Event
 
 import pytest
 from evidence_builder import edit_line, read_lines, write, write_lines
@@ -50,6 +51,32 @@ def test_a_check_that_stops_is_a_finding_and_hides_no_other(built_run: Path) -> 
 
     assert [item.code for item in found] == ["FILE_STRAY", "CHECK_STOPPED", "ARTIFACT_MISSING"]
     assert found[1].what == "check first stopped on this evidence: RuntimeError: nobody thought of this"
+
+
+def test_findings_stand_in_the_order_of_the_checks_whichever_is_done_first(built_run: Path) -> None:
+    is_done = Event()
+
+    def scan(_: RunDirectory) -> Iterator[Finding]:
+        yield finding("FILE_STRAY", "scanned" if is_done.wait(timeout=60) else "the others waited")
+
+    def count(_: RunDirectory) -> Iterator[Finding]:
+        yield finding("FILE_STRAY", "counted")
+        is_done.set()
+
+    def stop(_: RunDirectory) -> Iterator[Finding]:
+        raise RuntimeError("beside the others")
+        yield
+
+    run = load(built_run, Limits(findings_a_code=3))
+    ledger = examine(run, {"seals": scan, "numbers": count, "privacy": stop, "tables": count, "plots": count})
+
+    assert [item.what for item in ledger.findings()] == [
+        "scanned",
+        "counted",
+        "check privacy stopped on this evidence: RuntimeError: beside the others",
+        "counted",
+    ]
+    assert ledger.omitted() == {"FILE_STRAY": 1}
 
 
 def test_a_file_that_vanishes_while_it_is_checked_is_named(run_copy: Path) -> None:
