@@ -68,12 +68,12 @@ def test_findings_stand_in_the_order_of_the_checks_whichever_is_done_first(built
         yield
 
     run = load(built_run, Limits(findings_a_code=3))
-    ledger = examine(run, {"seals": scan, "numbers": count, "privacy": stop, "tables": count, "plots": count})
+    ledger = examine(run, {"privacy": scan, "numbers": count, "seals": stop, "tables": count, "plots": count})
 
     assert [item.what for item in ledger.findings()] == [
         "scanned",
         "counted",
-        "check privacy stopped on this evidence: RuntimeError: beside the others",
+        "check seals stopped on this evidence: RuntimeError: beside the others",
         "counted",
     ]
     assert ledger.omitted() == {"FILE_STRAY": 1}
