@@ -164,7 +164,7 @@ class _Reader:
 
 
 def _is_one_text(handle: BinaryIO, start: int, limits: Limits) -> bool:
-    """Tell whether a file is from a byte on one text over many lines: neither its first line nor its last is whole by itself."""
+    """Tell whether what is left is one text over many lines: neither its first line nor its last is whole by itself."""
     head = handle.read(_EDGE).removeprefix(BYTE_ORDER_MARK).lstrip()
     first, newline, _ = head.partition(b"\n")
     is_opened = first[:1] == b"[" or (first.strip() == b"{" and newline)

@@ -101,8 +101,8 @@ OF_LOGS = frozenset(
 )
 """Checks that compare with the logs; they are not asked about a packet that was made without."""
 OF_BYTES = frozenset({"privacy"})
-"""Checks that search the bytes of files, which Python lets a second thread do beside the others. They ask nothing of the
-tables: two checks that do would need the memory of both at a time."""
+"""Checks that search the bytes of files, which Python lets a second thread do beside the others. They ask nothing of
+the tables: two checks that do would need the memory of both at a time."""
 OLD_REASON = (
     "the run has format version 0: its episodes have no seeds and no arguments, so level E3 is out of its reach"
 )

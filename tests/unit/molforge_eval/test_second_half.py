@@ -161,9 +161,14 @@ def _repeat_key_late(lines: list[bytes], seam: int) -> None:
     lines[seam + 2] = lines[seam + 2].replace(b"{", b'{"turn":0,', 1)
 
 
+def _make_one_list(lines: list[bytes], _: int) -> None:
+    lines[:] = [b"[\n", *(line[:-1] + b",\n" for line in lines[:-1]), lines[-1], b"]\n"]
+
+
 @pytest.mark.parametrize(
     ("edit", "is_sound", "codes"),
     [
+        (_make_one_list, False, {"LINE_NOT_OBJECT"}),
         (_spell_with_blanks, True, set()),
         (_blank_early, True, {"LINE_BLANK"}),
         (_blank_late, False, {"LINE_BLANK"}),
