@@ -89,6 +89,11 @@ _ReferenceValidator: Any = jsonschema.validators.extend(  # type: ignore[no-unty
 
 def _misfits(error: Any) -> Iterator[Misfit]:
     if error.validator == "anyOf" and error.context:
+        meant = _meant_branch(error)
+        if meant:
+            for inner in meant:
+                yield from _misfits(inner)
+            return
         nearest = best_match(iter(error.context))
         if nearest is not None and nearest.absolute_path != error.absolute_path:
             yield from _misfits(nearest)
@@ -105,6 +110,21 @@ def _misfits(error: Any) -> Iterator[Misfit]:
         yield Misfit(pointer, f"value {seen(error.instance)} {_demand(error)}")
 
 
+def _meant_branch(error: Any) -> list[Any]:
+    """Find the one branch of a union that has the type of the value, by what does not fit in it; none if not one."""
+    branches: dict[int, list[Any]] = {}
+    for inner in error.context:
+        branches.setdefault(inner.schema_path[0], []).append(inner)
+    typed = [
+        own
+        for own in branches.values()
+        if not any(item.validator in _WHOLE and item.absolute_path == error.absolute_path for item in own)
+    ]
+    return typed[0] if len(typed) == 1 else []
+
+
+_WHOLE = ("type", "const", "enum")
+"""What says of a value as a whole that it is of another kind."""
 _DEMANDS: Mapping[str, str] = {
     "type": "is no {}",
     "const": "is not {}",
