@@ -156,3 +156,7 @@ def play(scenario: str, suite: str, seed: int | None, reward_mode: str) -> None:
 def main() -> NoReturn:
     """Run `molforge-env`."""
     run(cli)
+
+
+if __name__ == "__main__":
+    main()

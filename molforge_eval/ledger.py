@@ -11,6 +11,9 @@ from molforge_eval.limits import DEFAULT_LIMITS
 _LOST = frozenset({"NUMBER_NOT_FINITE", "NUMBER_TOO_WIDE", "NUMBER_TOO_LONG"})
 """Codes of a number that reading replaces by nothing."""
 
+_MOST_LOST = 200_000
+"""Places of such numbers that are remembered."""
+
 
 class Ledger:
     """Findings in the order they were made."""
@@ -24,15 +27,16 @@ class Ledger:
         self._limit = findings_a_code
         self._kept: list[Finding] = []
         self._counts: Counter[str] = Counter()
-        self._lost: set[Place] = set()
+        self._lost: set[tuple[str | None, int | None, str | None]] = set()
 
     def add(self, finding: Finding) -> None:
         """Keep a finding, or count it when its code has reached the limit."""
         self._counts[finding.code] += 1
         if self._counts[finding.code] <= self._limit:
             self._kept.append(finding)
-            if finding.code in _LOST:
-                self._lost.add(finding.where)
+        if finding.code in _LOST and len(self._lost) < _MOST_LOST:
+            # Beyond the limit on findings too: what follows from a number that is counted only is not told either.
+            self._lost.add(_spot(finding.where))
 
     def extend(self, findings: Iterable[Finding]) -> None:
         """Add several findings."""
@@ -45,7 +49,7 @@ class Ledger:
 
     def has_lost(self, place: Place) -> bool:
         """Tell whether the number at a place could not be held: what else is wrong there follows from that."""
-        return place in self._lost
+        return _spot(place) in self._lost
 
     def is_full(self, code: str) -> bool:
         """Tell whether further findings of a code are counted only."""
@@ -58,3 +62,7 @@ class Ledger:
     def omitted(self) -> dict[str, int]:
         """Return how many findings of a code were counted only."""
         return {code: count - self._limit for code, count in sorted(self._counts.items()) if count > self._limit}
+
+
+def _spot(place: Place) -> tuple[str | None, int | None, str | None]:
+    return place.file, place.line, place.pointer

@@ -81,9 +81,22 @@ def read_packet(folder: Path, order: dict[str, Any]) -> int:
     except (pikepdf.PdfError, ValueError, TypeError, OverflowError, OSError, RecursionError) as error:
         if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
             return FULL
-        sys.stderr.write(f"{type(error).__name__}: {error}".replace("\n", " ") + "\n")
+        sys.stderr.write(_why(error) + "\n")
         return UNREADABLE
     return 0
+
+
+def _why(error: Exception) -> str:
+    """Say what is wrong with a PDF in our own words: those of the library name paths and its own parts."""
+    import pikepdf
+
+    if isinstance(error, OSError):
+        return f"the system says: {error.strerror or 'it cannot be read'}"
+    if isinstance(error, RecursionError):
+        return "its objects nest too deep"
+    if isinstance(error, pikepdf.PdfError):
+        return "its head, its table of objects or its end is damaged"
+    return "an object in it is not what the format says"
 
 
 def _read(pdf: pikepdf.Pdf, folder: Path, order: dict[str, Any]) -> dict[str, Any]:
@@ -186,7 +199,7 @@ def _raw_bytes(stream: Any) -> tuple[bytes, bool]:
     try:
         return bytes(stream.read_raw_bytes()), bool(names)
     except pikepdf.PdfError as error:
-        raise _BrokenError("unreadable", f"the attachment cannot be read: {error}"[:200]) from error
+        raise _BrokenError("unreadable", "the attachment cannot be read where the PDF says that it stands") from error
 
 
 def _unpack(packed: tuple[bytes, bool], target: Path, *, is_gzip: bool, most: int) -> int:
@@ -218,7 +231,7 @@ def _inflate(pieces: Iterator[bytes], window: int) -> Iterator[bytes]:
             if inflater.unused_data.strip(b"\r\n"):
                 raise _BrokenError("unreadable", "bytes follow the end of the attachment")
     except zlib.error as error:
-        raise _BrokenError("unreadable", f"the attachment cannot be unpacked: {error}") from error
+        raise _BrokenError("unreadable", "the attachment is not packed as the PDF says") from error
     if not inflater.eof:
         raise _BrokenError("unreadable", "the attachment breaks off")
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import shlex
 import shutil
 import weakref
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -95,6 +95,10 @@ class RunDirectory:
         return tuple((path, evaluation) for path, evaluation in pairs if evaluation is not None)
 
 
+_REFUSED = ("ARCHIVE_MEMBER", "ARCHIVE_TOO_LARGE", "DIRECTORY_", "FILE_LINKED", "FILE_SPECIAL", "FILE_TOO_", "FILE_UN")
+"""How the codes begin of what was there and was not read."""
+
+
 def load(path: Path, limits: Limits = DEFAULT_LIMITS) -> RunDirectory:
     """Read a run directory, a zip archive of one, or what is attached to a packet PDF.
 
@@ -129,7 +133,7 @@ def _load_folder(path: Path, root: Path, ledger: Ledger, limits: Limits) -> RunD
     files = list_run(root, limits)
     ledger.extend(files.findings)
     if not any(layout.is_record(name) for name in files.sizes):
-        raise _holding_none(path, files)
+        raise _holding_none(path, files, ledger.findings())
     if _format_version(files, limits) == 0:
         return _load_old(path, files, ledger, limits)
     trainer = read_trainer_log(files, ledger, limits)
@@ -163,9 +167,14 @@ def _load_folder(path: Path, root: Path, ledger: Ledger, limits: Limits) -> RunD
     )
 
 
-def _holding_none(path: Path, files: RunFiles) -> UnreadableError:
+def _holding_none(path: Path, files: RunFiles, found: Sequence[Finding]) -> UnreadableError:
     """Say what a folder holds that is no run; one of several runs is a mistake that people make."""
     what, mend = f"{path} holds none of the files of a run", f"Name the folder that holds {layout.MANIFEST}."
+    refused = [item for item in found if item.code.startswith(_REFUSED)]
+    if refused:
+        first, more = refused[0], f", and {len(refused) - 1} more" if len(refused) > 1 else ""
+        what += f": {first.where.file or first.code} was refused ({first.what}){more}"
+        mend = first.mend
     parts = [name.partition("/") for name in files.sizes]
     inside = sorted({folder for folder, _, rest in parts if layout.is_record(rest)})
     if len(inside) > 1:

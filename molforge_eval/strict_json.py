@@ -74,7 +74,7 @@ def read_value(data: bytes, limits: Limits) -> Parsed:
 
 
 def read_plain_lines(lines: Sequence[bytes], limits: Limits) -> list[dict[str, Any]] | None:
-    """Read lines of one JSON object each, all of them spelled as our own writers spell.
+    """Read lines of one JSON object each, all of them spelled as our own writers or Python's spell.
 
     Args:
         lines: The lines, each with its newline.
@@ -85,7 +85,8 @@ def read_plain_lines(lines: Sequence[bytes], limits: Limits) -> list[dict[str, A
     """
     try:
         values = list(map(orjson.loads, lines))
-        if list(map(orjson.dumps, values, repeat(None), repeat(orjson.OPT_APPEND_NEWLINE))) != lines:
+        again = list(map(orjson.dumps, values, repeat(None), repeat(orjson.OPT_APPEND_NEWLINE)))
+        if again != lines and not all(map(_is_spelled_by_python, values, again, lines)):
             return None
     except (orjson.JSONDecodeError, TypeError):
         return None
@@ -95,6 +96,10 @@ def read_plain_lines(lines: Sequence[bytes], limits: Limits) -> list[dict[str, A
         if _depth_of_value(values[place]) > limits.json_depth:
             return None
     return values
+
+
+def _is_spelled_by_python(value: Any, again: bytes, line: bytes) -> bool:
+    return again == line or json.dumps(value).encode() + b"\n" == line
 
 
 def _rich_in_brackets(lines: Sequence[bytes], more_than: int) -> list[int]:

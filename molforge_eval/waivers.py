@@ -24,6 +24,8 @@ from molforge_eval.records.fields import Count
 ANYWHERE = "*"
 MOST_WAIVERS = 1_000
 LARGEST_FILE = 2**20
+MOST_DOTS = 200
+"""In one line: the reader of TOML takes the square of the parts of a dotted key."""
 _HEAD = "waiver"
 _MEND = 'Write [[waiver]] tables with code, where ("*" is anywhere), reason and until (a date such as 2027-01-31).'
 
@@ -99,6 +101,8 @@ def read_waivers(file: Path, *, runs: Iterable[Path] = ()) -> tuple[Waiver, ...]
         raise _wrong(file, error.strerror or "it cannot be read", "Name a file that you may read.") from error
     if len(data) > LARGEST_FILE:
         raise _wrong(file, f"it is larger than {LARGEST_FILE} bytes", "Waive a kind of finding by a pattern.")
+    if any(line.count(b".") > MOST_DOTS for line in data.split(b"\n")):
+        raise _wrong(file, f"a line of it has more than {MOST_DOTS} dots", "Shorten the line.")
     try:
         value = tomllib.loads(data.decode("utf-8-sig"))
     except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:

@@ -112,3 +112,7 @@ def presets(name: str | None) -> None:
 def main() -> None:
     """Run the command line."""
     run(cli)
+
+
+if __name__ == "__main__":
+    main()

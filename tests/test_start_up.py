@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from molforge_env import __version__
+
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = ("molforge_env", "molforge_eval", "molforge_train")
 TORCH_FAMILY = ("accelerate", "datasets", "peft", "tokenizers", "torch", "transformers", "trl")
@@ -23,6 +25,14 @@ except SystemExit as leaving:
     assert leaving.code in (0, None), leaving.code
 """
 COMMANDS = ("molforge_env.cli", "molforge_eval.cli.evaluate", "molforge_eval.cli.report", "molforge_train.cli")
+
+
+@pytest.mark.parametrize("module", COMMANDS)
+def test_a_command_answers_as_a_module_too(module: str) -> None:
+    line = [sys.executable, "-m", module, "--version"]
+    said = subprocess.run(line, check=True, stdout=subprocess.PIPE, text=True, cwd=ROOT).stdout
+
+    assert said.split()[-1] == __version__
 
 
 def _output_of(program: str) -> str:

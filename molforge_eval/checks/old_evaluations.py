@@ -25,6 +25,9 @@ _UNPLAYED = re.compile(
     r"^(is_)?(projected|projection|estimated|simulated|synthetic|placeholder|mocked|mock|dummy|fake)$"
 )
 _COPIES_FROM = 3
+"""Episodes of a task from which copies are told. Fewer than in version 1, where a plan says that the episodes were
+sampled and a sure model may repeat itself in a task, so that five of every task have to be alike. Here nothing says how
+they were made, and a reader takes three rows for three."""
 
 
 def check(run: RunDirectory) -> Iterator[Finding]:

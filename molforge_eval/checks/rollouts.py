@@ -160,12 +160,12 @@ def _check_groups(run: RunDirectory, episodes: pl.DataFrame) -> Iterator[Finding
             what = (
                 f"step {step} has no whole group of {size} completions a prompt: place {(short or beyond)[0]} differs"
             )
-            yield finding("EPISODES_MISSING", what, file=_PATH, pointer=f"trainer_step {step}")
+            yield finding("EPISODES_MISSING", what, file=_PATH)
     batches = episodes.group_by("trainer_step").len().sort("trainer_step")
     usual = int(batches["len"].max() or 0)  # type: ignore[arg-type] # a count
     for step, count in batches.filter(pl.col("len") != usual).iter_rows():
         what = f"step {step} has {count} episodes, other steps have {usual}"
-        yield finding("EPISODES_MISSING", what, file=_PATH, pointer=f"trainer_step {step}")
+        yield finding("EPISODES_MISSING", what, file=_PATH)
     beyond_end = episodes.filter(pl.col("trainer_step") > run.manifest.steps_completed)
     if len(beyond_end):
         row = beyond_end.row(0, named=True)

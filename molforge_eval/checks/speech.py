@@ -31,7 +31,8 @@ _OPENINGS = 1_000
 _READ_AGAIN = 20_000
 """Lines that are read again for their texts, which the table of lines does not hold."""
 _COPIES_FROM = 5
-"""Sampled episodes a task from which none that differs is worth saying."""
+"""Sampled episodes a task from which none that differs, in any task, is worth saying. Why more than in
+version 0 stands in `old_evaluations`."""
 
 
 class _Share(NamedTuple):

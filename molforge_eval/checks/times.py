@@ -70,11 +70,12 @@ def _check_batches(run: RunDirectory) -> Iterator[Finding]:
     walk = pl.concat([played.cast({"order": pl.Int32}), logged.cast({"order": pl.Int32})]).drop_nulls("start")
     walk = walk.sort("at", "order", maintain_order=True).with_columns(before=pl.col("end").cum_max().shift(1))
     for line, step in walk.filter(pl.col("start") < pl.col("before")).select("line", "at").iter_rows():
-        what = f"step {step} has {'lines' if line else 'a row'} from before the end of the step before it"
         if line is None:
             what = f"the row of step {step + 1} is older than an episode that was played for it"
-        path = layout.TRAINER_LOG if line is None else layout.ROLLOUTS
-        yield finding("TIME_REVERSED", what, file=path, line=line, pointer=f"trainer_step {step}")
+            yield finding("TIME_REVERSED", what, file=layout.TRAINER_LOG)
+        else:
+            what = f"step {step} has lines from before the end of the step before it"
+            yield finding("TIME_REVERSED", what, file=layout.ROLLOUTS, line=line, pointer="/timestamp")
 
 
 def _training_of(run: RunDirectory) -> tuple[pl.Expr, pl.Expr]:

@@ -31,14 +31,14 @@ _LONGEST_LIMIT = 16
 """Digits of a limit, and one more."""
 
 
-def _expand(_context: click.Context, _argument: click.Parameter, given: tuple[Path, ...]) -> tuple[Path, ...]:
+def _expand(_context: click.Context, _argument: click.Parameter, given: tuple[str, ...]) -> tuple[Path, ...]:
     from molforge_eval.cli.inputs import expand_runs
 
     return expand_runs(given)
 
 
 _RUNS = click.argument(
-    "runs", nargs=-1, required=True, type=click.Path(path_type=Path, readable=False), metavar="RUN...", callback=_expand
+    "runs", nargs=-1, required=True, type=click.Path(readable=False), metavar="RUN...", callback=_expand
 )
 _OPTIONS = (
     click.option("--strict", is_flag=True, help="A warning fails the run too."),

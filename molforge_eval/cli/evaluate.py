@@ -191,3 +191,7 @@ def _print(evaluation: Evaluation, out: Path | None, given: dict[str, Any]) -> N
 def main() -> None:
     """Run the program."""
     run_command(cli)
+
+
+if __name__ == "__main__":
+    main()

@@ -44,7 +44,7 @@ class _Walk(NamedTuple):
         return found
 
 
-def expand_runs(given: Sequence[Path]) -> tuple[Path, ...]:
+def expand_runs(given: Sequence[Path | str]) -> tuple[Path, ...]:
     """Put what a pattern matches in its place, sorted; what is named twice stays once, and that is said.
 
     Raises:
@@ -61,7 +61,7 @@ def expand_runs(given: Sequence[Path]) -> tuple[Path, ...]:
     return tuple(runs.values())
 
 
-def expand_run(given: Path) -> Path:
+def expand_run(given: Path | str) -> Path:
     """Find the one run that a name or a pattern means.
 
     Raises:
@@ -75,15 +75,19 @@ def expand_run(given: Path) -> Path:
     return found[0]
 
 
-def _matches_of(name: Path) -> tuple[Path, ...]:
+def _matches_of(given: Path | str) -> tuple[Path, ...]:
+    name = Path(given)
     if os.path.lexists(name) or not _MARKS.intersection(str(name)):
         return (name,)
     parts = name.parts
     first = next(place for place, part in enumerate(parts) if _MARKS.intersection(part))
     base = Path(*parts[:first])
     found = sorted(set(_walk(base, parts[first:], _Walk([_MOST_ENTRIES]))))
+    if str(given).endswith(("/", os.sep)):
+        # As in a shell, a pattern that ends so means folders. A path keeps no such end, so the word as given is asked.
+        found = [run for run in found if run.is_dir()]
     if not found:
-        raise UsageError(f"nothing matches the pattern {str(name)!r}", where=_WHERE, mend=_MEND)
+        raise UsageError(f"nothing matches the pattern {str(given)!r}", where=_WHERE, mend=_MEND)
     return tuple(found)
 
 

@@ -29,7 +29,7 @@ cli.add_command(compare)
 
 
 @cli.command(short_help="Check a run and write its packet.")
-@click.argument("run_dir", type=click.Path(path_type=Path, readable=False), metavar="RUN")
+@click.argument("run_dir", type=click.Path(readable=False), metavar="RUN")
 @click.option(
     "--out", type=click.Path(file_okay=False, path_type=Path), help="Folder to write to; the run's own when absent."
 )
@@ -61,7 +61,7 @@ cli.add_command(compare)
 @click.option("--open", "is_opened", is_flag=True, help="Open the page in the browser.")
 @click.option("--json", "as_json", is_flag=True, help="Print the paths, the verdict and the level as JSON.")
 @click.option("--quiet", is_flag=True, help="Print errors only.")
-def build(run_dir: Path, *, out: Path | None, quiet: bool, **given: Any) -> int:
+def build(run_dir: str, *, out: Path | None, quiet: bool, **given: Any) -> int:
     """Check a run, judge it by its plan, and write evidence.json, judge_packet.html and .pdf.
 
     RUN is a run directory, a zip archive of one, or a packet PDF, whose attachments are the run.
@@ -81,7 +81,7 @@ def build(run_dir: Path, *, out: Path | None, quiet: bool, **given: Any) -> int:
     from molforge_eval.cli.inputs import ended_like_a_key, expand_run
     from molforge_eval.report.build import PacketOptions, build_packet
 
-    run_dir = expand_run(run_dir)
+    run = expand_run(run_dir)
     title = take_title(given.pop("title"))
     wish = take_wish(given)
     if wish is not None and given["verify_level"] != "E3":
@@ -99,7 +99,7 @@ def build(run_dir: Path, *, out: Path | None, quiet: bool, **given: Any) -> int:
         **title,
     )
     with ended_like_a_key(), show_progress(quiet=quiet) as shown:
-        packet = build_packet(run_dir, out=out, options=options, on_stage=shown.stage, on_episodes=shown.episodes)
+        packet = build_packet(run, out=out, options=options, on_stage=shown.stage, on_episodes=shown.episodes)
     if not quiet:
         click.echo(_as_json(packet) if given["as_json"] else _as_text(packet), nl=False)
     if given["is_opened"] and packet.html is not None:
@@ -134,3 +134,7 @@ def _paths(packet: Packet) -> dict[Literal["evidence", "html", "pdf", "archive"]
 def main() -> None:
     """Run the program."""
     run_command(cli)
+
+
+if __name__ == "__main__":
+    main()

@@ -173,7 +173,10 @@ def paper_without_room(error: OSError) -> PaperError:
 
 
 def _pack(run_dir: Path) -> Path:
-    archive = run_dir.resolve().with_name(f"{run_dir.resolve().name}.zip")
+    real = run_dir.resolve()
+    # Beside the folder itself, and as near to how the run was named as that can be said.
+    near = (folder for folder in (run_dir.parent, run_dir / "..") if folder.resolve() == real.parent)
+    archive = next(near, real.parent) / f"{real.name}.zip"
     try:
         pack_run(run_dir, archive)
     except OSError as error:

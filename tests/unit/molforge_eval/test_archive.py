@@ -28,6 +28,18 @@ def test_a_packed_run_is_as_sound_as_its_folder(run_copy: Path, tmp_path: Path) 
     assert (result.run, result.level) == ("run.zip", "E2")
 
 
+def test_an_archive_of_which_every_member_was_refused_says_what_and_why(tmp_path: Path) -> None:
+    path = make_archive(tmp_path / "a.zip", ("../run_manifest.json", b"{}"), ("/eval_plan.json", b"{}"))
+    with pytest.raises(UnreadableError) as caught:
+        validate(path)
+
+    assert caught.value.what == (
+        f"{path} holds none of the files of a run: ../run_manifest.json was refused (the name leads out of the folder, "
+        "or is none of a plain file; it was not unpacked), and 1 more"
+    )
+    assert len(str(caught.value).splitlines()) == 3
+
+
 def test_the_same_run_gives_the_same_bytes_whatever_the_dates_of_its_files(run_copy: Path, tmp_path: Path) -> None:
     pack_run(run_copy, tmp_path / "first.zip")
     for path in run_copy.rglob("*"):

@@ -68,6 +68,14 @@ def test_a_pattern_that_matches_nothing_is_wrong_usage(here: Path, pattern: str)
     assert len(str(caught.value).splitlines()) == 3
 
 
+def test_a_pattern_that_ends_in_a_slash_matches_folders_only(here: Path) -> None:
+    (here / "runs" / "c.zip").write_bytes(b"")
+
+    assert [str(run) for run in expand_runs(["runs/*"])] == ["runs/a", "runs/b", "runs/c.zip", "runs/deep"]
+    assert [str(run) for run in expand_runs(["runs/*/"])] == ["runs/a", "runs/b", "runs/deep"]
+    assert run_to_code(cli, ["validate", "sub/*/"]) == 2
+
+
 def test_a_pattern_follows_no_link(here: Path) -> None:
     (here / "runs" / "link").symlink_to(here / "sub")
     (here / "runs" / "loop").symlink_to(here / "runs")

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from molforge_eval.limits import DEFAULT_LIMITS, Limits
-from molforge_eval.strict_json import MOST_FAULTS, Fault, Parsed, read_file_value, read_value
+from molforge_eval.strict_json import MOST_FAULTS, Fault, Parsed, read_file_value, read_plain_lines, read_value
 
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
@@ -109,3 +109,21 @@ def test_a_string_that_is_never_closed_is_refused_in_linear_time(tail: bytes) ->
     parsed = read_value(b'{"a":"' + b'\\"' * 500_000 + tail, DEFAULT_LIMITS)
 
     assert [fault.code for fault in parsed.faults] == ["JSON_UNREADABLE"]
+
+
+@given(st.lists(st.dictionaries(TEXTS, VALUES, max_size=4), min_size=1, max_size=4), st.booleans())
+def test_lines_of_either_writer_are_read_in_one_pass(values: list[dict[str, object]], by_python: bool) -> None:
+    ours = [orjson.dumps(value) + b"\n" for value in values]
+    lines = [json.dumps(value).encode() + b"\n" for value in values] if by_python else ours
+
+    assert read_plain_lines(lines, DEFAULT_LIMITS) == [read(line[:-1]).value for line in lines]
+
+
+@pytest.mark.parametrize(
+    "odd", [b'{"a":1, "b":2}', b'{"a":1,"a":1}', b'{"a": NaN}', b"[1]", b'{"a": 1.50}', b'{"a": 1']
+)
+def test_a_line_that_is_odd_in_any_way_is_left_to_the_strict_reading(odd: bytes) -> None:
+    plain = b'{"a": 1, "b": 2}\n'
+
+    assert read_plain_lines([plain, plain], DEFAULT_LIMITS) == [{"a": 1, "b": 2}] * 2
+    assert read_plain_lines([plain, odd + b"\n"], DEFAULT_LIMITS) is None

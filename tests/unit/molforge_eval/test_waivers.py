@@ -163,6 +163,7 @@ def test_the_level_counts_what_was_waived(run_copy: Path) -> None:
         (STRAY.replace("the organiser asked for notes", "  "), "waivers file: waiver 1: reason: "),
         (STRAY + "who = 1", "waivers file: waiver 1: who: "),
         ("#" * 2**21, "waivers file: it is larger than"),
+        (".".join("a" * 50_000) + " = 1", "waivers file: a line of it has more than 200 dots"),
         (STRAY * 1_001, "waivers file: it holds 1001 waivers"),
     ],
 )

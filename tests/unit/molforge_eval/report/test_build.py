@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import shutil
+from pathlib import Path
 
 import orjson
 import pytest
@@ -53,6 +54,16 @@ def test_the_archive_beside_the_run_holds_the_packet(packet) -> None:
     assert made.archive == made.evidence_file.parent.with_name("run.zip")
     with zipfile.ZipFile(made.archive) as archive:
         assert {f"run/{name}" for name in layout.PACKET_FILES} <= set(archive.namelist())
+
+
+@pytest.mark.parametrize("inside", [False, True])
+def test_the_archive_is_named_as_the_run_was(run_copy, monkeypatch, inside) -> None:
+    monkeypatch.chdir(run_copy if inside else run_copy.parent)
+    options = PacketOptions(html=False, pdf=False, replay=False)
+    made = build_packet(Path() if inside else Path(run_copy.name), options=options)
+
+    assert str(made.archive) == f"{'../' if inside else ''}{run_copy.name}.zip"
+    assert made.archive.is_file()
 
 
 def test_the_caller_is_told_of_every_stage_and_every_episode(packet) -> None:
