@@ -231,7 +231,9 @@ def _inflate(pieces: Iterator[bytes], window: int) -> Iterator[bytes]:
             if inflater.unused_data.strip(b"\r\n"):
                 raise _BrokenError("unreadable", "bytes follow the end of the attachment")
     except zlib.error as error:
-        raise _BrokenError("unreadable", "the attachment is not packed as the PDF says") from error
+        raise _BrokenError(
+            "unreadable", "the attachment cannot be unpacked: it is not packed as the PDF and its name say"
+        ) from error
     if not inflater.eof:
         raise _BrokenError("unreadable", "the attachment breaks off")
 
