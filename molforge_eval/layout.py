@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from fnmatch import fnmatchcase
 
+from molforge_env import __version__
+
 MANIFEST = "run_manifest.json"
 PLAN = "eval_plan.json"
 ROLLOUTS = "logs/openenv_tool_rollouts.jsonl"
@@ -40,6 +42,8 @@ TRAINER_STATE = "trainer_state.json"
 """Name of the host trainer's own file, which holds the rows of its log."""
 PACKET_FILES = (EVIDENCE, PACKET_HTML, PACKET_PDF)
 
+PACKET_CREATOR = f"molforge-evidence {__version__}"
+"""What a packet PDF names as the program that made it; another version words its pages in another way."""
 PACKED_ENDING = ".gz"
 ENCLOSURES = {
     "evidence.json": EVIDENCE,

@@ -23,6 +23,7 @@ from molforge_eval.archive import OUT_OF_SPACE, UnpackedRun, make_holder, withou
 from molforge_eval.catalogue import finding, printable, seen
 from molforge_eval.findings import Finding
 from molforge_eval.limits import DEFAULT_LIMITS, Limits
+from molforge_eval.records.artifacts import PrintedPage
 from molforge_eval.shape import shape_of
 
 _HEAD = b"%PDF-"
@@ -48,8 +49,7 @@ class UnpackedPacket(NamedTuple):
     """A folder made from a packet."""
 
     run: UnpackedRun
-    first_page: str | None
-    """Words of the first page without blanks; `None` when they cannot be read."""
+    first_page: PrintedPage
 
 
 def is_pdf(path: Path) -> bool:
@@ -86,7 +86,9 @@ def unpack_packet(path: Path, limits: Limits = DEFAULT_LIMITS) -> UnpackedPacket
         if isinstance(error, OSError) and error.errno in OUT_OF_SPACE:
             raise without_room(path, error) from error
         raise
-    return UnpackedPacket(UnpackedRun(holder, holder / "run", findings), listing["first_page"])
+    return UnpackedPacket(
+        UnpackedRun(holder, holder / "run", findings), PrintedPage.model_validate(listing["first_page"])
+    )
 
 
 def order_for(path: Path, limits: Limits) -> dict[str, Any]:

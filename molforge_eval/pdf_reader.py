@@ -31,6 +31,8 @@ _MOST_NODES = 2_000
 """Nodes of the tree of attachments."""
 _DEEPEST = 16
 _MOST_ACTIVE = 50
+_MOST_STRANGE = 20
+_LONGEST_KIND = 40
 _LONGEST_NAME = 400
 _LONGEST_PAGE = 100_000
 _GZIP = 31
@@ -129,7 +131,11 @@ def _read(pdf: pikepdf.Pdf, folder: Path, order: dict[str, Any]) -> dict[str, An
         "attachments": entries,
         "attachments_in_all": len(found),
         "active": list(_list_active(pdf)),
-        "first_page": _first_page(pdf),
+        "first_page": {
+            "words": read_first_page(pdf),
+            "creator": _plain_text(_creator_of(pdf)),
+            "strange": sorted(set(_list_strange(pdf)))[:_MOST_STRANGE],
+        },
     }
 
 
@@ -277,7 +283,28 @@ def _kinds_of(entry: Any, depth: int) -> Iterator[str]:
             yield from _kinds_of(value, depth + 1)
 
 
-def _first_page(pdf: pikepdf.Pdf) -> str | None:
+def _creator_of(pdf: pikepdf.Pdf) -> str:
+    with suppress(KeyError, AttributeError, ValueError, TypeError):
+        return str(pdf.trailer["/Info"]["/Creator"])
+    return ""
+
+
+def _list_strange(pdf: pikepdf.Pdf) -> Iterator[str]:
+    """Name what lies on the first page beside words, drawings and links: it can cover them."""
+    import pikepdf
+
+    with suppress(KeyError, AttributeError, IndexError, ValueError, TypeError):
+        page = pdf.pages[0].obj
+        if isinstance(page.get("/Contents"), pikepdf.Array) and len(page["/Contents"]) > 1:
+            yield "a drawing put over it"
+        kinds = (str(entry.get("/Subtype")) for entry in page.get("/Annots", ()))
+        yield from (f"a note of kind {kind[1:_LONGEST_KIND]}" for kind in kinds if kind != "/Link")
+        pictures: Any = page["/Resources"].get("/XObject", {})
+        if any(str(pictures[name].get("/Subtype")) == "/Image" for name in pictures.keys()):  # noqa: SIM118 - no mapping
+            yield "a picture of points"
+
+
+def read_first_page(pdf: pikepdf.Pdf) -> str | None:
     """Read the words of the first page without blanks, by the table of characters of each typeface."""
     import pikepdf
 

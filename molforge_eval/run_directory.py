@@ -29,6 +29,7 @@ from molforge_eval.old_trainer_log import Form, find_source, read_old_trainer_lo
 from molforge_eval.packet_pdf import is_pdf, unpack_packet
 from molforge_eval.record_files import read_json, read_record
 from molforge_eval.records import Checksums, Evaluation, EvaluationPlan, PlotTable, RunManifest, RunSummary
+from molforge_eval.records.artifacts import PrintedPage
 from molforge_eval.records.old import OldRun
 from molforge_eval.run_files import RunFiles, list_run
 
@@ -76,8 +77,8 @@ class RunDirectory:
     """The records of a run of format version 0, whose `manifest`, `before`, `after` and `summary` here are `None`."""
     is_packet: bool = False
     """Whether it was read from what is attached to a packet PDF."""
-    first_page: str | None = None
-    """Of a packet PDF, the words of its first page without blanks; `None` when there is none or it cannot be read."""
+    first_page: PrintedPage | None = None
+    """Of a packet PDF, its first page."""
 
     def may_lack(self, path: str) -> bool:
         """Tell whether a file may be absent because what was read is a packet, which carries the other records."""

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from molforge_eval import layout
-from molforge_eval.catalogue import finding, seen, short
+from molforge_eval.catalogue import finding, printable, seen, short
 from molforge_eval.findings import Finding
 from molforge_eval.ledger import Ledger
 from molforge_eval.record_files import read_json
@@ -117,14 +117,40 @@ def _check_carried(run: RunDirectory) -> Iterator[Finding]:
 
 
 def _check_first_page(run: RunDirectory, evidence: Any) -> Iterator[Finding]:
-    """Look for the root hash and the headline among the words of the first page."""
-    if run.first_page is None:
+    """Look for the root hash among the words of the first page, and hold the words to those of the evidence."""
+    page = run.first_page
+    if page is None:
         return
-    page = run.first_page.casefold()
+    yield from (
+        finding("PACKET_PAGE_DIFFERS", f"the first page holds {seen(kind)[1:-1]}, which no page of a packet has")
+        for kind in page.strange
+    )
+    if page.words is None:
+        yield finding("PACKET_PAGE_DIFFERS", "the words of the first page cannot be read")
+        return
     root = None if run.checksums is None else run.checksums.root_sha256
-    if root is not None and root[:_SHOWN_HASH] not in page:
+    if root is not None and root[:_SHOWN_HASH] not in page.words.casefold():
         what = f"the first page does not show {short(root)}, the root hash of what is attached"
         yield finding("PACKET_FOREIGN", what)
+    if page.creator == layout.PACKET_CREATOR:
+        yield from _compare_words(run, page.words, evidence)
+    else:
+        yield from _look_for_headline(page.words.casefold(), evidence)
+        what = f"the packet was made by {seen(page.creator)}, this is {layout.PACKET_CREATOR}"
+        yield finding("PACKET_PAGE_UNREAD", f"{what}: the words of its first page may differ")
+
+
+def _compare_words(run: RunDirectory, words: str, evidence: Any) -> Iterator[Finding]:
+    from molforge_eval.report.evidence import Evidence
+    from molforge_eval.report.first_page import compare_words
+
+    given = Evidence.model_validate(evidence)
+    left_out = any(entry.path in layout.LOGS and entry.path not in run.files for entry in given.artifacts)
+    for what in compare_words(words, given, logs_left_out=left_out):
+        yield finding("PACKET_PAGE_DIFFERS", printable(what))
+
+
+def _look_for_headline(page: str, evidence: Any) -> Iterator[Finding]:
     for number in evidence["numbers"]:
         if number["id"] in _HEADLINE and number["value"] is not None and number["text"].casefold() not in page:
             what = f"the first page does not show {seen(number['text'])}, which is {number['id']} of the evidence"

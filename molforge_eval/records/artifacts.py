@@ -100,11 +100,21 @@ class ActiveContent(FrozenModel):
     object_number: Count
 
 
+class PrintedPage(FrozenModel):
+    """The first page of a PDF."""
+
+    words: Annotated[str, Field(max_length=100_000)] | None
+    """Its text without blanks; `None` when it cannot be read."""
+    creator: Annotated[str, Field(max_length=400)]
+    """The program that made the document, as the document says."""
+    strange: Annotated[tuple[Annotated[str, Field(max_length=80)], ...], Field(max_length=20)]
+    """What is put on the page and on no page of a packet, by kind."""
+
+
 class PdfListing(FrozenModel):
     """A PDF as the child process read it: attachments, what acts, and the words of the first page."""
 
     attachments: tuple[PdfAttachment, ...]
     attachments_in_all: Count
     active: tuple[ActiveContent, ...]
-    first_page: Annotated[str, Field(max_length=100_000)] | None
-    """Its text without blanks; `None` when it cannot be read."""
+    first_page: PrintedPage

@@ -121,7 +121,9 @@ def write_markup(
     style = font_faces(lambda name: f"{MEMORY}{name}.ttf") + "".join(sheets)
     shelf: dict[str, bytes] = {}
     words = words_for(evidence, figures, Medium(lambda body: body, light.__getitem__, shelf))
-    markup = environment.get_template("paper.html.j2").render(**words, created=created, logs_left_out=logs_left_out)
+    markup = environment.get_template("paper.html.j2").render(
+        **words, created=created, creator=layout.PACKET_CREATOR, logs_left_out=logs_left_out
+    )
     return Sheet(markup, style, {**faces, **shelf})
 
 

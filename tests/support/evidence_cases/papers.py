@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pikepdf
-from packet_builder import packet_of
+from packet_builder import attachments_of, first_page_of, packet_of
 
 from evidence_cases.registry import make_edit
 from evidence_cases.values import bytes_of
@@ -19,7 +19,9 @@ def put_on_paper(root: Path, spec: Mapping[str, Any]) -> Path:
     Args:
         root: The folder of the run.
         spec: `without` names attachments that are left out, `more` has further ones, `catalogue` and `streams` set keys
-            of the document and of the streams of attachments, `password` locks it, `edits` change its bytes.
+            of the document and of the streams of attachments, `says` has two texts, of which the first page says the
+            second in place of the first, `words` is all that it says, `creator` names another maker, `password` locks
+            it, `edits` change its bytes.
 
     Returns:
         The PDF.
@@ -37,9 +39,11 @@ def put_on_paper(root: Path, spec: Mapping[str, Any]) -> Path:
         name: {f"/{key}": _object(value) for key, value in keys.items()}
         for name, keys in spec.get("streams", {}).items()
     }
-    target = packet_of(
-        root, without=tuple(spec.get("without", ())), more=more, change=set_keys, streams=streams, **saving
-    )
+    without = tuple(spec.get("without", ()))
+    if "says" in spec:
+        saving["words"] = first_page_of(attachments_of(root, without=without)).replace(*spec["says"])
+    saving |= {key: spec[key] for key in ("words", "creator") if key in spec}
+    target = packet_of(root, without=without, more=more, change=set_keys, streams=streams, **saving)
     for change in spec.get("edits", ()):
         make_edit(target.parent, {"file": target.name, **change})
     return target

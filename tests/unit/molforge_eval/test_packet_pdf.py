@@ -109,8 +109,8 @@ def test_a_page_that_speaks_of_another_run_than_is_attached_is_found(
         pdf.save(made.pdf)
     found = [(item.code, item.what) for item in validate(made.pdf).findings if item.severity == "error"]
 
-    assert [code for code, _ in found] == ["PACKET_FOREIGN", "PACKET_NUMBER_DIFFERS"]
-    assert '"0.1234"' in found[0][1]
+    assert [code for code, _ in found] == ["PACKET_PAGE_DIFFERS", "PACKET_NUMBER_DIFFERS"]
+    assert "0.1234" in found[0][1]
     assert "0.123456" in found[1][1]
 
 
@@ -236,6 +236,57 @@ def test_what_acts_in_a_document_is_named(run_copy: Path, change: Any, words: st
 
     assert [item.severity for item in found if item.code == "PACKET_ACTIVE"] == ["warning"]
     assert any(words in item.what for item in found)
+
+
+def _picture(pdf: pikepdf.Pdf) -> None:
+    image = pdf.make_stream(bytes(3), Type=pikepdf.Name.XObject, Subtype=pikepdf.Name.Image, Width=1, Height=1)
+    pdf.pages[0].obj.Resources.XObject = pikepdf.Dictionary(I1=image)
+
+
+def _note(pdf: pikepdf.Pdf) -> None:
+    note = pikepdf.Dictionary(Type=pikepdf.Name.Annot, Subtype=pikepdf.Name.FreeText, Contents="Approved")
+    pdf.pages[0].obj.Annots = pikepdf.Array([pdf.make_indirect(note)])
+
+
+def _drawing(pdf: pikepdf.Pdf) -> None:
+    page = pdf.pages[0].obj
+    page.Contents = pikepdf.Array([page.Contents, pdf.make_stream(b"1 g 0 0 600 800 re f")])
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [(_picture, "a picture of points"), (_note, "a note of kind FreeText"), (_drawing, "a drawing put over it")],
+)
+def test_what_is_put_over_the_first_page_is_named(run_copy: Path, change: Any, words: str) -> None:
+    found = validate(packet_of(run_copy, change=change)).findings
+    (what,) = (item.what for item in found if item.code == "PACKET_PAGE_DIFFERS")
+
+    assert words in what
+
+
+def test_swapped_renamed_and_added_attachments_are_named(run_copy: Path) -> None:
+    held = dict(attachments_of(run_copy))
+    before, after = held["eval_before_training.json"], held["eval_after_training.json"]
+    swapped = {**held, "eval_before_training.json": after, "eval_after_training.json": before}
+    renamed = [("eval_final.json" if name == "eval_after_training.json" else name, data) for name, data in held.items()]
+    twice = [*held.items(), ("eval_after_training.json", before)]
+
+    def codes(entries: list[tuple[str, bytes]]) -> set[str]:
+        return codes_of(write_packet(run_copy.parent / "p.pdf", entries))
+
+    assert {"CHECKSUM_DIFFERS", "EVALUATIONS_SWAPPED"} & codes(list(swapped.items()))
+    assert {"PACKET_ATTACHMENT_UNKNOWN", "SEALED_FILE_MISSING"} <= codes(renamed)
+    assert "PACKET_ATTACHMENT_REPEATED" in codes(twice)
+
+
+def test_a_hundred_thousand_objects_are_read_or_refused_in_three_lines(run_copy: Path) -> None:
+    def crowd(pdf: pikepdf.Pdf) -> None:
+        pdf.Root.Crowd = pikepdf.Array([pdf.make_indirect(pikepdf.Array([number])) for number in range(100_001)])
+
+    path = packet_of(run_copy, change=crowd, object_stream_mode=pikepdf.ObjectStreamMode.generate)
+
+    assert codes_of(path) == {CARRIED}
+    assert "the limit pdf_objects, 50000" in why(path, Limits(pdf_objects=50_000))
 
 
 def test_a_tree_of_attachments_that_bites_its_tail_ends(run_copy: Path) -> None:

@@ -8,14 +8,18 @@ from collections.abc import Callable
 from html.parser import HTMLParser
 from pathlib import Path
 
+import pikepdf
 import pypdf
 import pytest
 from evidence_cases.building import Corpus
 from first_page_states import STATES, make_state
 
+from molforge_eval.pdf_reader import read_first_page
 from molforge_eval.report.build import PacketOptions, build_packet
 from molforge_eval.report.evidence import Evidence
 from molforge_eval.report.figures import draw_figures
+from molforge_eval.report.first_page import compare_words, write_words
+from molforge_eval.report.numerals import short_hash
 from molforge_eval.report.paper import UNDATED, PaperLimits, print_sheet, write_markup
 
 OUTCOMES = {
@@ -95,6 +99,14 @@ def first_page_only(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+def printed_words(data: bytes) -> str:
+    with pikepdf.open(io.BytesIO(data)) as pdf:
+        words = read_first_page(pdf)
+
+    assert words
+    return words
+
+
 def test_every_state_is_tried() -> None:
     assert set(OUTCOMES) == set(STATES)
 
@@ -119,4 +131,32 @@ def test_the_first_page_is_one_sheet_in_its_full_size(page_of, state, size, firs
 
     assert OUTCOMES[state] in text
     assert "Root hash" in text
+    assert list(compare_words(printed_words(data), page_of(state)[0], logs_left_out=False)) == []
     assert TITLE_POINTS in sizes
+
+
+def test_a_word_that_is_changed_left_out_or_put_in_is_named_with_what_belongs_there(page_of) -> None:
+    evidence, _ = page_of("no change")
+    words = write_words(evidence, logs_left_out=False)
+    foot = f"Run{evidence.identity.run_id}·root{short_hash(evidence.identity.root_sha256)}Page1of3"
+
+    def faults(text: str) -> list[str]:
+        return list(compare_words(text, evidence, logs_left_out=False))
+
+    assert faults(f"{words}0.00.09→0.09beforeceiling•1.{foot}") == []
+    assert "“" in faults(f"{words.replace('nochangeshown', 'improved', 1)}{foot}")[0]
+    assert "nochangeshown" in faults(f"{words.replace('nochangeshown', 'improved', 1)}{foot}")[0]
+    assert len(faults(f"{words[:-1]}{foot}")) == 1
+    assert "approved" in faults(f"approved{words}{foot}")[0]
+    assert "approved" in faults(f"{words}approved{foot}")[0]
+    assert "approved" in faults(f"{words}{foot}approved")[0]
+    assert "0.0" in faults(f"{words}0.0")[0]
+
+
+def test_labels_that_match_in_many_ways_take_no_time(page_of) -> None:
+    evidence, _ = page_of("no change")
+    tasks = tuple(task.model_copy(update={"label": "a" * (place + 1)}) for place, task in enumerate(evidence.tasks))
+    changed = evidence.model_copy(update={"tasks": tasks})
+    words = write_words(changed, logs_left_out=False)
+
+    assert len(list(compare_words(f"{words}{'a' * 50_000}b", changed, logs_left_out=False))) == 1
