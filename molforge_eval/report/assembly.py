@@ -33,6 +33,7 @@ from molforge_eval.report.reviews import put_reviews
 from molforge_eval.report.scores import Sides, put_scores, put_seeds
 from molforge_eval.report.seed_table import put_seed_table
 from molforge_eval.report.sentinel import watch_reward
+from molforge_eval.report.surroundings import list_surroundings
 from molforge_eval.report.transcripts import read_transcripts
 from molforge_eval.run_directory import RunDirectory
 from molforge_eval.validation_result import ValidationResult
@@ -122,6 +123,7 @@ def assemble_evidence(checked: Checked, *, title: str = DEFAULT_TITLE) -> Eviden
         transcripts=() if sides is None else read_transcripts(book, sides),
         settings=list_settings(run.manifest),
         packages=list_packages(run.manifest),
+        surroundings=list_surroundings(run.manifest, run.plan),
         findings=findings[:MOST_FINDINGS],
         omitted_findings=omitted_findings(checked.result),
         artifacts=list_artifacts(book, checked.files),

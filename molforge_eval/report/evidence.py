@@ -16,7 +16,7 @@ from molforge_eval.findings import Finding
 from molforge_eval.records.fields import Count, EndedBy, MoleculeCode, Sha256
 from molforge_eval.report.number_book import Number, NumberId
 from molforge_eval.report.old_evidence import OldStatement
-from molforge_eval.report.section_evidence import ActionShift, Exploration, PaidEpisode, SeedTable
+from molforge_eval.report.section_evidence import ActionShift, Exploration, PaidEpisode, SeedTable, Surrounding
 from molforge_eval.report.series import ActionShare, Curve
 from molforge_eval.verdict import Outcome
 
@@ -243,6 +243,7 @@ class Evidence(FrozenModel):
     transcripts: tuple[Transcript, ...]
     settings: tuple[Setting, ...]
     packages: tuple[tuple[str, str], ...]
+    surroundings: tuple[Surrounding, ...]
     findings: tuple[Finding, ...]
     omitted_findings: dict[str, Count]
     artifacts: tuple[Artifact, ...]

@@ -77,6 +77,7 @@ def assemble_old_evidence(checked: Checked, *, title: str = DEFAULT_TITLE) -> Ev
         transcripts=(),
         settings=list_old_settings(None if run.old is None else run.old.manifest),
         packages=(),
+        surroundings=(),
         findings=findings[:MOST_FINDINGS],
         omitted_findings=omitted_findings(checked.result),
         artifacts=list_artifacts(book, checked.files),

@@ -23,7 +23,7 @@ from molforge_eval.verdict import decide
 
 _OF_RECORDS = (
     "verdict", "tasks", "seeds", "seed_table", "metrics", "transcripts", "settings", "packages", "sentinel", "curves",
-    "phases", "exploration", "paid", "shift",
+    "phases", "exploration", "paid", "shift", "surroundings",
 )  # fmt: skip
 _OF_LOGS = frozenset({"sentinel", "curves", "phases", "exploration", "paid"})
 _OF_CHECKS = ("check.", "findings.", "artifacts.")

@@ -93,3 +93,13 @@ class ActionShift(FrozenModel):
 
     grew: str | None
     shrank: str | None
+
+
+class Surrounding(FrozenModel):
+    """One recorded fact about what a run was made of and on."""
+
+    group: SurroundingGroup
+    key: str
+    """A word of the templates."""
+    value: str | None
+    """As printed; `None` where it is not recorded."""
