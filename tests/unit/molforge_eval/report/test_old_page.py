@@ -151,7 +151,7 @@ def test_the_paper_has_its_first_page_on_one_sheet(old_evidence_of, figures_of, 
     if case != "hostile":
         # One whole paper is enough: the other chapters cost most of its time.
         (tmp_path / "sections").mkdir()
-        chapter = '<section id="results" class="chapter"><h2>Results per task</h2></section>'
+        chapter = '<section id="criteria" class="chapter"><h2>Results per task</h2></section>'
         (tmp_path / "sections" / "old_all.html.j2").write_text(chapter)
     data = render_paper(evidence, figures_of(case), (), templates=tmp_path)
     sheets = [page.extract_text() for page in pypdf.PdfReader(io.BytesIO(data)).pages]
