@@ -30,6 +30,7 @@ _OF_CHECKS = ("check.", "findings.", "artifacts.")
 """Numbers that say what was looked at; their ids begin so."""
 _OF_EVALUATIONS = (
     "score.", "seeds.", "seed.", "sampled.", "metric.", "metrics.", "transcript.", "explore.before_", "explore.after_",
+    "conduct.before.", "conduct.after.", "mix.",
 )  # fmt: skip
 _TITLE_AND_ROOT = ("title", "root_sha256")
 _NEARLY = 1e-9
