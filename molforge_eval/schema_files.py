@@ -44,6 +44,7 @@ def models() -> Mapping[str, type[BaseModel]]:
     """List the model behind each schema, by the schema's name."""
     from molforge_eval.report.comparison_evidence import ComparisonEvidence
     from molforge_eval.report.evidence import Evidence
+    from molforge_eval.report.trace import Trace
     from molforge_eval.validation_result import ValidationResult
 
     return {
@@ -66,6 +67,7 @@ def models() -> Mapping[str, type[BaseModel]]:
         "run_manifest_v0": OldManifest,
         "run_summary": RunSummary,
         "run_summary_v0": OldSummary,
+        "trace": Trace,
         "trainer_row": TrainerRow,
         "trainer_row_v0": OldTrainerRow,
         "trainer_state": OldTrainerState,

@@ -13,6 +13,7 @@ from molforge_env.errors import EXIT_SOUND, UsageError
 from molforge_eval.cli.compare import compare
 from molforge_eval.cli.progress import show_progress
 from molforge_eval.cli.titles import take_title
+from molforge_eval.cli.trace import trace
 from molforge_eval.cli.wishes import take_wish, with_wish
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ def cli() -> None:
 
 
 cli.add_command(compare)
+cli.add_command(trace)
 
 
 @cli.command(short_help="Check a run and write its packet.")

@@ -17,6 +17,7 @@ from pydantic import Field
 
 from molforge_env.frozen import FrozenModel
 from molforge_eval.records.fields import Sha256
+from molforge_eval.report.number_rules import needs_of
 from molforge_eval.report.numerals import ABSENT
 from molforge_eval.shipped import template_folder
 
@@ -45,6 +46,8 @@ class Number(FrozenModel):
     sources: tuple[Source, ...]
     reason: str | None
     """Why the value is `None`."""
+    needs: tuple[NumberId, ...] = ()
+    """The numbers that it is made from, by `data/number_rules.toml`; its own rows stand in `sources`."""
 
 
 class NumberWords(NamedTuple):
@@ -69,7 +72,9 @@ class NumberBook:
     @property
     def numbers(self) -> tuple[Number, ...]:
         """Everything that was put down."""
-        return tuple(self._numbers.values())
+        return tuple(
+            number.model_copy(update={"needs": needs_of(number.id, self._numbers)}) for number in self._numbers.values()
+        )
 
     def put(
         self,

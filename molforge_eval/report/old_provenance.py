@@ -80,7 +80,11 @@ def list_old_commands(run: RunDirectory) -> tuple[tuple[str, str], ...]:
     """List the commands that check this run, and the one that trains with the same settings in a layout that lasts."""
     here = shlex.quote(quote(run.name, LONGEST_SETTING))
     manifest = None if run.old is None else run.old.manifest
-    commands = [("validate", f"molforge-eval validate {here}"), ("build", f"molforge-report build {here}")]
+    commands = [
+        ("validate", f"molforge-eval validate {here}"),
+        ("build", f"molforge-report build {here}"),
+        ("trace", f"molforge-report trace {here} ID"),
+    ]
     flags = [] if manifest is None else list(_flags(manifest))
     if flags:
         commands.append(("train", " ".join(["molforge-train", "grpo", *flags])))

@@ -147,6 +147,7 @@ def list_commands(run: RunDirectory, *, is_regenerated: bool = False) -> tuple[t
         ("validate", f"molforge-eval validate {here}"),
         ("verify", f"molforge-eval verify {here}{asked}"),
         ("build", f"molforge-report build {here}{asked}"),
+        ("trace", f"molforge-report trace {here} ID"),
     ]
     manifest = run.manifest
     if manifest is not None:

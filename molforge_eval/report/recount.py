@@ -51,7 +51,7 @@ def recount(packet: Evidence, run: RunDirectory) -> Iterator[Difference]:
         packet: The evidence as it stands in the packet.
         run: The run. Without its logs only what the evaluations give is compared.
     """
-    again = _assemble(run, packet.findings)
+    again = assemble_again(run, packet.findings)
     # An older run may have no log because nothing was logged; of a packet it cannot be told.
     may_have_none = run.format_version == 0 and not run.is_packet
     has_logs = may_have_none or all(path in run.files for path in layout.LOGS)
@@ -65,7 +65,13 @@ def recount(packet: Evidence, run: RunDirectory) -> Iterator[Difference]:
     yield from _compare_artifacts(packet, run)
 
 
-def _assemble(run: RunDirectory, findings: tuple[Finding, ...]) -> Evidence:
+def assemble_again(run: RunDirectory, findings: tuple[Finding, ...]) -> Evidence:
+    """Compute the evidence of a run from its records alone.
+
+    Args:
+        run: The run.
+        findings: What a check found; those of severity error bar every difference.
+    """
     # The packet's own findings: errors bar a difference, and whether they are true is asked by a check of its own.
     nothing = ValidationResult(
         run=run.name, run_id=None, run_format=run.format_version, level=None, level_reason="", root_sha256=None,
@@ -102,7 +108,7 @@ def _compare_numbers(packet: list[Any], again: list[Any], is_asked: Any) -> Iter
         pointer = f"/numbers/{place}/value"
         if wanted is None:
             yield Difference(pointer, f"number {number_id} is {number['text']!r}, the records give no such number")
-        elif not _is_near(number["value"], wanted["value"]):
+        elif not is_near(number["value"], wanted["value"]):
             yield Difference(
                 pointer, f"number {number_id} is {seen(number['value'])}, the records give {seen(wanted['value'])}"
             )
@@ -124,7 +130,7 @@ def _compare(packet: JsonValue, again: JsonValue, pointer: str, evidence: Eviden
     elif isinstance(packet, list) and isinstance(again, list) and len(packet) == len(again):
         for place, (left, right) in enumerate(zip(packet, again, strict=True)):
             yield from _compare(left, right, f"{pointer}/{place}", evidence)
-    elif not _is_near(packet, again):
+    elif not is_near(packet, again):
         yield Difference(pointer, f"the packet says {seen(packet)}, the records give {seen(again)}")
 
 
@@ -137,7 +143,7 @@ def _compare_artifacts(packet: Evidence, run: RunDirectory) -> Iterator[Differen
             yield Difference(f"/artifacts/{place}/sha256", what)
 
 
-def _is_near(left: Any, right: Any) -> bool:
+def is_near(left: Any, right: Any) -> bool:
     """Tell whether two values are equal, numbers up to what another version of a library may change."""
     is_numeric = isinstance(left, int | float) and isinstance(right, int | float)
     if not is_numeric or isinstance(left, bool) or isinstance(right, bool):

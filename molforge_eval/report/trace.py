@@ -1,0 +1,350 @@
+"""Follow a number of a packet back to its rows: formula, lines, hashes, and the same number computed once more.
+
+The number comes from `evidence.json` where the run has one, and from the records where it has none. Either way the
+records are read again, and what they give now is set beside it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
+from fnmatch import fnmatchcase
+from typing import Any, Literal, NamedTuple
+
+from pydantic import ValidationError
+
+from molforge_env.errors import UnreadableError, UsageError
+from molforge_env.frozen import FrozenModel
+from molforge_eval import layout
+from molforge_eval.catalogue import printable, seen
+from molforge_eval.ledger import Ledger
+from molforge_eval.record_files import read_json
+from molforge_eval.records.fields import Count, Sha256
+from molforge_eval.report.evidence import Evidence
+from molforge_eval.report.number_book import Number, NumberId
+from molforge_eval.report.number_rows import NumberRows, Row
+from molforge_eval.report.number_rules import rule_of
+from molforge_eval.report.recount import assemble_again, is_near
+from molforge_eval.run_directory import RunDirectory
+from molforge_eval.sealing import checksum_of
+from molforge_eval.shape import shape_of
+from molforge_eval.validate import validate_loaded
+
+Standing = Literal["equal", "differs", "not recomputed"]
+FileStanding = Literal["as sealed", "differs from the seal", "not sealed", "absent", "no file of the run"]
+SHOWN_ROWS = 10
+LONGEST_VALUE = 60
+_DEEPEST = 6
+_NEAREST = 3
+_OF_CHECKS = ("check.", "findings.", "artifacts.")
+_MARKS = frozenset("*?[")
+WORDS_FILE = "report_templates/number_words.json"
+RULES_FILE = "molforge_eval/data/number_rules.toml"
+
+
+class TracedRow(FrozenModel):
+    """One value that a number is made from."""
+
+    file: str
+    line: Count | None
+    """Line of the file, from 1; `None` where it could not be told."""
+    pointer: str
+    """What is read there: JSON pointer in the file, or in the line of a log; empty for the whole line."""
+    value: str
+    """What stands there, cut to a readable length."""
+
+
+class TracedFile(FrozenModel):
+    """A file that rows of a number stand in."""
+
+    path: str
+    rows: Count
+    """Rows of the number, and of the numbers that it needs, in this file."""
+    sha256: Sha256 | None
+    """As the file stands now; `None` when it is absent."""
+    sealed_sha256: Sha256 | None
+    """As `checksums.json` has it; `None` when it does not list the file."""
+    packet_sha256: Sha256 | None
+    """As the packet has it; `None` without a packet, or when it does not name the file."""
+    standing: FileStanding
+
+
+class NeededNumber(FrozenModel):
+    """A number that another is made from."""
+
+    id: NumberId
+    text: str
+    needs: tuple[NeededNumber, ...]
+
+
+class TracedNumber(FrozenModel):
+    """A number, followed to its rows."""
+
+    id: NumberId
+    name: str
+    value: float | int | None
+    text: str
+    """As printed."""
+    reason: str | None
+    """Why the value is `None`."""
+    formula: str
+    formula_file: str
+    """Where the words of the formula stand."""
+    computed_by: str | None
+    """The function that computes it, as `module:name`."""
+    again: float | int | None
+    """What the records give now."""
+    standing: Standing
+    standing_reason: str
+    needs: tuple[NeededNumber, ...]
+    row_count: Count
+    """Rows of its own, or, when it has none, of the numbers that it needs; `rows` may be the first of them only."""
+    rows: tuple[TracedRow, ...]
+    files: tuple[TracedFile, ...]
+
+
+class Trace(FrozenModel):
+    """The answer of `molforge-report trace`."""
+
+    trace_version: Literal[1]
+    run: str
+    run_format: Literal[0, 1]
+    has_packet: bool
+    """The numbers come from `evidence.json`; otherwise they were computed from the records."""
+    root_sha256: Sha256 | None
+    """As sealed."""
+    numbers: tuple[TracedNumber, ...]
+
+    def is_sound(self) -> bool:
+        """Tell whether every number is what its records give, and every file what was sealed."""
+        return all(
+            number.standing != "differs" and all(file.standing != "differs from the seal" for file in number.files)
+            for number in self.numbers
+        )
+
+
+class Subject(NamedTuple):
+    """A run with the numbers of its packet and what its records give."""
+
+    run: RunDirectory
+    evidence: Evidence
+    """Of the packet, or computed."""
+    again: Evidence
+    """Computed now."""
+    has_packet: bool
+
+
+def open_subject(run: RunDirectory) -> Subject:
+    """Read the packet of a run, and compute its numbers once more.
+
+    Raises:
+        UnreadableError: There is an `evidence.json` that is not that of this version.
+    """
+    packet = _packet_of(run)
+    if packet is not None:
+        return Subject(run, packet, assemble_again(run, packet.findings), has_packet=True)
+    evidence = assemble_again(run, validate_loaded(run).findings)
+    return Subject(run, evidence, evidence, has_packet=False)
+
+
+def choose(subject: Subject, asked: Sequence[str]) -> tuple[Number, ...]:
+    """List the numbers that ids and patterns name, each once; all of them when nothing is asked.
+
+    Raises:
+        UsageError: A name is no number of this run, or a pattern fits none.
+    """
+    known = subject.evidence.by_id
+    chosen: dict[str, Number] = {}
+    for name in asked or ("*",):
+        found = [known[name]] if name in known else [n for n in known.values() if fnmatchcase(n.id, name)]
+        if not found:
+            raise _unknown(name, tuple(known))
+        chosen |= {number.id: number for number in found}
+    return tuple(chosen.values())
+
+
+def is_pattern(name: str) -> bool:
+    """Tell whether a name is a pattern of ids."""
+    return not _MARKS.isdisjoint(name)
+
+
+def trace_numbers(subject: Subject, numbers: Sequence[Number], *, shown: int | None = SHOWN_ROWS) -> Trace:
+    """Follow numbers to their rows.
+
+    Args:
+        subject: The run.
+        numbers: Numbers of its evidence.
+        shown: Rows that are listed of each; all when `None`.
+    """
+    run = subject.run
+    rows = NumberRows(run, subject.again)
+    hashes = _Hashes(run, subject)
+    return Trace(
+        trace_version=1,
+        run=printable(run.name),
+        run_format=run.format_version,
+        has_packet=subject.has_packet,
+        root_sha256=None if run.checksums is None else run.checksums.root_sha256,
+        numbers=tuple(_trace(subject, number, rows, hashes, shown) for number in numbers),
+    )
+
+
+def _trace(subject: Subject, number: Number, rows: NumberRows, hashes: _Hashes, shown: int | None) -> TracedNumber:
+    own, below = rows.of(number), _rows_below(subject, number, rows)
+    listed = own or below
+    rule = rule_of(number.id)
+    again = subject.again.by_id.get(number.id)
+    standing, reason = _standing(subject, number, again)
+    files = dict.fromkeys(source.file for source in number.sources)
+    counts = dict.fromkeys(files, 0)
+    for row in (*own, *below):
+        counts[row.file] = counts.get(row.file, 0) + 1
+    return TracedNumber(
+        id=number.id,
+        name=number.name,
+        value=number.value,
+        text=number.text,
+        reason=number.reason,
+        formula=number.formula,
+        formula_file=WORDS_FILE,
+        computed_by=None if rule is None else rule.by,
+        again=None if again is None else again.value,
+        standing=standing,
+        standing_reason=reason,
+        needs=_needed(subject.evidence, number, _DEEPEST),
+        row_count=len(listed),
+        rows=tuple(_traced(row) for row in rows.located(listed if shown is None else listed[:shown])),
+        files=tuple(hashes.file(path, count) for path, count in counts.items()),
+    )
+
+
+def _rows_below(subject: Subject, number: Number, rows: NumberRows) -> list[Row]:
+    """List the rows of the numbers that a number needs, each row and each number once."""
+    found: dict[tuple[str, int | None, str], Row] = {}
+    waiting, met = list(number.needs), set(number.needs)
+    while waiting:
+        needed = subject.evidence.by_id.get(waiting.pop())
+        if needed is None:
+            continue
+        found |= {(row.file, row.line, row.pointer): row for row in rows.of(needed)}
+        fresh = [other for other in needed.needs if other not in met]
+        met.update(fresh)
+        waiting += fresh
+    own = {(row.file, row.line, row.pointer) for row in rows.of(number)}
+    return [row for key, row in found.items() if key not in own]
+
+
+def _needed(evidence: Evidence, number: Number, depth: int) -> tuple[NeededNumber, ...]:
+    if not depth:
+        return ()
+    found = [evidence.by_id[other] for other in number.needs if other in evidence.by_id]
+    return tuple(
+        NeededNumber(id=needed.id, text=needed.text, needs=_needed(evidence, needed, depth - 1)) for needed in found
+    )
+
+
+def _standing(subject: Subject, number: Number, again: Number | None) -> tuple[Standing, str]:
+    files = [source.file for source in number.sources if source.file in layout.LOGS]
+    gone = [file for file in files if _is_left_out(subject, file)]
+    if gone:
+        return "not recomputed", f"the packet does not carry {gone[0]}; trace the run itself"
+    if number.id.startswith(_OF_CHECKS):
+        return "not recomputed", "it counts what a check looked at: `molforge-eval verify RUN` counts it again"
+    if again is None:
+        return "differs", "the records give no such number"
+    if not is_near(number.value, again.value):
+        return "differs", f"the records give {seen(again.value)}"
+    if number.value == again.value and number.text != again.text:
+        return "differs", f"the records give the same value, printed as {seen(again.text)}"
+    if not subject.has_packet:
+        return "equal", "the run has no evidence.json: the number was computed from the records"
+    return "equal", "the records give the same"
+
+
+def _is_left_out(subject: Subject, path: str) -> bool:
+    return path not in subject.run.files and subject.run.may_lack(path)
+
+
+def _traced(row: Row) -> TracedRow:
+    return TracedRow(file=row.file, line=row.line, pointer=row.pointer, value=_shown_value(row.value))
+
+
+def _shown_value(value: Any) -> str:
+    if isinstance(value, Mapping | list | tuple):
+        return f"{len(value)} items"
+    text = printable(str(value))
+    return text if len(text) <= LONGEST_VALUE else f"{text[:LONGEST_VALUE]}…"
+
+
+class _Hashes:
+    """The hash of each file once, beside those of the seal and of the packet."""
+
+    def __init__(self, run: RunDirectory, subject: Subject) -> None:
+        self._run = run
+        self._sealed = {} if run.checksums is None else {entry.path: entry.sha256 for entry in run.checksums.files}
+        self._packet: dict[str, str] = {}
+        if subject.has_packet:
+            self._packet = {artifact.path: artifact.sha256 for artifact in subject.evidence.artifacts}
+        self._now: dict[str, str | None] = {}
+
+    def file(self, path: str, rows: int) -> TracedFile:
+        """Hash a file and compare."""
+        if path not in self._now:
+            self._now[path] = self._hash(path)
+        now, sealed = self._now[path], self._sealed.get(path)
+        packet = self._packet.get(path)
+        return TracedFile(
+            path=path,
+            rows=rows,
+            sha256=now,
+            sealed_sha256=sealed,
+            packet_sha256=packet,
+            standing=_file_standing(path, now, sealed, packet),
+        )
+
+    def _hash(self, path: str) -> str | None:
+        try:
+            return checksum_of(self._run.files, path).sha256 if path in self._run.files else None
+        except OSError:
+            return None
+
+
+def _file_standing(path: str, now: str | None, sealed: str | None, packet: str | None) -> FileStanding:
+    if now is None:
+        return "absent" if layout.is_record(path) else "no file of the run"
+    if (sealed or packet) is None:
+        return "not sealed"
+    is_equal = now == (now if sealed is None else sealed) and now == (now if packet is None else packet)
+    if not is_equal:
+        return "differs from the seal"
+    return "not sealed" if sealed is None else "as sealed"
+
+
+def _packet_of(run: RunDirectory) -> Evidence | None:
+    if layout.EVIDENCE not in run.files:
+        return None
+    parsed = read_json(run.files, layout.EVIDENCE, Ledger(), run.limits)
+    if parsed.usable and shape_of("evidence").fits(parsed.value):
+        try:
+            return Evidence.model_validate(parsed.value)
+        except ValidationError:
+            pass
+    raise UnreadableError(
+        "evidence.json is not the evidence of a packet of this version",
+        where=f"{run.name}: {layout.EVIDENCE}",
+        mend="Build the packet again: `molforge-report build RUN`.",
+    )
+
+
+def _unknown(name: str, known: Sequence[str]) -> UsageError:
+    if is_pattern(name):
+        return UsageError(
+            f"no number of this run fits the pattern {printable(name)!r}",
+            where="ID",
+            mend="List them all with `molforge-report trace RUN`.",
+        )
+    family = f"{name.partition('.')[0]}."
+    near = get_close_matches(name, known, n=_NEAREST, cutoff=0.5)
+    near = near or [number_id for number_id in known if number_id.startswith(family)][:_NEAREST]
+    mend = f"Near it: {', '.join(near)}." if near else "List them with `molforge-report trace RUN`."
+    return UsageError(f"this run has no number {printable(name)!r}", where="ID", mend=mend)
