@@ -29,6 +29,10 @@ from molforge_eval.report.series import curve_of, thirds, trainer_rows
 from molforge_eval.run_directory import RunDirectory
 
 ARMS = {"before": layout.BEFORE, "after": layout.AFTER}
+CURVES_OF_ENDS = {**EPISODE_COLUMNS, "unfinished": "ended_by", "budget_left": "remaining_budget"}
+"""Curves over the last lines of training episodes, and the column of each."""
+CURVES_OF_LINES = {"vetoed": "governance_status", "invalid": "status"}
+_ROLLOUT_CURVES = {**CURVES_OF_ENDS, **CURVES_OF_LINES}
 _OWN_FIELDS = frozenset({"final_score", "submission_score", "progress_score"})
 _METRIC = "metric "
 _COLUMN = "column "
@@ -166,8 +170,8 @@ class NumberRows:
 
     def _of_log(self, rule: RowRule) -> Iterator[Row]:
         log, column = rule.log or "", self._column(rule.log or "")
-        if log == "rollouts" or log in EPISODE_COLUMNS:
-            fields = (EPISODE_COLUMNS[log],) if log in EPISODE_COLUMNS else rule.fields
+        if log == "rollouts" or log in _ROLLOUT_CURVES:
+            fields = (_ROLLOUT_CURVES[log],) if log in _ROLLOUT_CURVES else rule.fields
             yield from self._lines(layout.ROLLOUTS, self._taken(rule, fields), fields)
         elif log == "trainer":
             yield from self._lines(self.trainer_file(), self._run.trainer_log, rule.fields)
@@ -215,9 +219,9 @@ def take_lines(rollouts: pl.DataFrame, take: str, fields: Sequence[str]) -> pl.D
     """Take the lines of the rollout log that a rule names; the words are explained at the head of this module."""
     third = len(rollouts) // 3
     if take in {"first", "last", "points"}:
-        ends = episode_ends(rollouts).filter(pl.col(fields[0]).is_not_null())
-        steps = _tenth(sorted(set(ends["trainer_step"].to_list())), take)
-        return ends.filter(pl.col("trainer_step").is_in(steps))
+        lines = rollouts if fields[0] in CURVES_OF_LINES.values() else episode_ends(rollouts)
+        drawn = lines if lines is rollouts else lines.filter(pl.col(fields[0]).is_not_null())
+        return drawn.filter(pl.col("trainer_step").is_in(_tenth(sorted(set(drawn["trainer_step"].to_list())), take)))
     if take.startswith(("early", "late")):
         early, late = thirds(rollouts)
         chosen = early if take.startswith("early") else late
