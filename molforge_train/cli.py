@@ -65,6 +65,7 @@ def grpo(preset: str | None, *, dry_run: bool, quiet: bool, **flags: str | None)
     A flag wins over an environment variable (named in brackets), that over the preset, that over the default. The run
     directory holds every artifact; build the packet from it with `molforge-report build RUN_DIR`.
     """
+    from molforge_train.adapter_search import with_found_adapter
     from molforge_train.config import process_environment, resolve, stray_variables
     from molforge_train.preflight import check
     from molforge_train.recording import read_clock
@@ -72,7 +73,7 @@ def grpo(preset: str | None, *, dry_run: bool, quiet: bool, **flags: str | None)
     environment = process_environment()
     for warning in stray_variables(environment):
         click.echo(f"warning: {warning}", err=True)
-    resolved = resolve(preset, flags, environment, now=read_clock())
+    resolved = with_found_adapter(resolve(preset, flags, environment, now=read_clock()))
     check(resolved.configuration, environment)
     if dry_run:
         _show_plan(resolved)

@@ -6,12 +6,12 @@ tool calls cannot be parsed, nothing to train.
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from molforge_env.errors import UnreadableError, UsageError
 from molforge_eval.records.manifest import Configuration
 from molforge_eval.weights import read_adapter
+from molforge_train.adapter_search import adapter_folder
 from molforge_train.config import shipped_path
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ def _adapt(model: Any, configuration: Configuration) -> PeftModel:
     if configuration.sft_adapter_path is None:
         torch.manual_seed(configuration.seed)
         return get_peft_model(model, LoraConfig(**_NEW_ADAPTER))
-    adapter = read_adapter(Path(shipped_path(configuration.sft_adapter_path)))
+    adapter = read_adapter(adapter_folder(configuration.sft_adapter_path))
     try:
         adapted = PeftModel.from_pretrained(model, str(adapter.folder), is_trainable=True)
     except (RuntimeError, ValueError) as error:

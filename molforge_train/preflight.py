@@ -16,6 +16,7 @@ from molforge_env.errors import MissingDependencyError, UsageError
 from molforge_eval.records.manifest import Configuration
 from molforge_eval.training_reward import REWARD_PARTS
 from molforge_eval.weights import read_adapter, weight_files
+from molforge_train.adapter_search import is_hub_name, not_found, search_adapter
 from molforge_train.config import shipped_path
 
 TRAIN_PACKAGES = ("torch", "transformers", "accelerate", "datasets", "peft", "trl")
@@ -67,7 +68,7 @@ def check(configuration: Configuration, environment: Mapping[str, str]) -> None:
     elif configuration.base_model.startswith((".", "/", "~", "molforge_train/")):
         _refuse(f"there is no folder {configuration.base_model}", "base_model", "Give a folder or a hub name.")
     if configuration.sft_adapter_path is not None:
-        read_adapter(Path(shipped_path(configuration.sft_adapter_path)))
+        _check_adapter(configuration.sft_adapter_path)
     _check_folders(configuration)
 
 
@@ -121,6 +122,14 @@ def _check_base(folder: Path) -> None:
     if not (folder / "config.json").is_file():
         _refuse(f"the model folder {folder.name} has no config.json", "base_model", "Give the folder of a saved model.")
     weight_files(folder)
+
+
+def _check_adapter(name: str) -> None:
+    found = search_adapter(name)
+    if found.folder is not None:
+        read_adapter(found.folder)
+    elif not is_hub_name(name):
+        raise not_found(name, found.looked)
 
 
 def _check_folders(configuration: Configuration) -> None:

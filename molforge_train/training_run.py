@@ -28,6 +28,7 @@ from molforge_eval.records.evaluation import EpisodeRecord, Evaluation, Evaluati
 from molforge_eval.records.manifest import Configuration, RunManifest
 from molforge_eval.sealing import write_whole
 from molforge_eval.weights import base_model_digest
+from molforge_train.adapter_search import adapter_folder
 from molforge_train.config import Resolved, shipped_path
 from molforge_train.delivery import copy_run, export_adapter, finish_run, identify_adapter
 from molforge_train.host_callback import StopRequest, host_callback, listening
@@ -127,7 +128,7 @@ def train(resolved: Resolved, *, quiet: bool, say: Say) -> FinishedRun:
         trainable_parameters=policy.trainable,
         total_parameters=policy.total,
         base_model_sha256=base_model_digest(base) if base.is_dir() else None,
-        input_adapter=None if adapter is None else identify_adapter(Path(shipped_path(adapter)), adapter),
+        input_adapter=None if adapter is None else identify_adapter(adapter_folder(adapter), adapter),
     )
     with listening() as stop:
         failure = _carry_out(Stage(settings, folder, record, plan, policy, stop, quiet, say))

@@ -107,7 +107,7 @@ def test_an_absent_model_or_adapter_is_refused(configuration, tmp_path: Path) ->
     assert "there is no folder ./nowhere" in refusal_of(configuration, base_model="./nowhere").what
     (tmp_path / "empty").mkdir()
     assert "no config.json" in refusal_of(configuration, base_model=str(tmp_path / "empty")).what
-    assert "no adapter at nowhere" in refusal_of(configuration, sft_adapter_path=str(tmp_path / "nowhere")).what
+    assert "there is no adapter" in refusal_of(configuration, sft_adapter_path=str(tmp_path / "nowhere")).what
 
 
 def test_damaged_weights_of_the_base_model_are_named_before_they_are_loaded(configuration, tmp_path: Path) -> None:
