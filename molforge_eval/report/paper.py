@@ -6,10 +6,12 @@ happen to the caller: the HTML page stands whatever becomes of the PDF.
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -189,8 +191,17 @@ def _run_child(folder: Path, limits: PaperLimits) -> None:
             mend="Install it: pip install 'weasyprint>=70'",
         )
     if done.returncode != 0 or not (folder / "page.pdf").is_file():
-        reason = _last_line(done.stderr) or f"it ended with code {done.returncode}"
+        reason = _last_line(done.stderr) or _ending(done.returncode)
         raise _refused(f"the PDF could not be made: {reason}")
+
+
+def _ending(code: int) -> str:
+    """Say how a child ended that said nothing; a limit on memory or time often leaves no word."""
+    if code >= 0:
+        return f"the child process ended with code {code}"
+    with suppress(ValueError):
+        return f"the child process was ended by {signal.Signals(-code).name}, as when memory or time runs out"
+    return f"the child process was ended by signal {-code}"
 
 
 def _refused(what: str) -> PaperError:

@@ -101,8 +101,13 @@ def _attachments(folder: Path, order: dict[str, Any]) -> list[Any]:
             modified=moment,
             relationship="Data",
         )
-        for number, entry in enumerate(order["enclosures"])
+        for number, entry in sorted(enumerate(order["enclosures"]), key=_name_of)
     ]
+
+
+def _name_of(numbered: tuple[int, dict[str, str]]) -> str:
+    """Names stand in the order in which a reader of the document searches them."""
+    return numbered[1]["name"]
 
 
 def _finish(_document: Any, pdf: Any) -> None:

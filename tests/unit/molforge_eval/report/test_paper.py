@@ -60,6 +60,7 @@ def test_the_paper_is_tagged_and_says_its_language_its_title_and_its_kind(printe
         assert pdf.Root.Lang == "en"
         assert pdf.Root.ViewerPreferences.DisplayDocTitle
         assert (words["pdfaid:part"], words["pdfaid:conformance"]) == ("3", "A")
+        assert words["pdfuaid:part"] == "1"
         assert words["dc:title"].startswith(evidence.identity.title)
         assert words["xmp:CreateDate"] == CREATED
 
@@ -82,6 +83,34 @@ def test_every_picture_has_a_text_that_stands_for_it(printed, evidence) -> None:
         assert len(figures) >= 10
         assert all(str(figure.get("/Alt", "")) for figure in figures)
         assert any(evidence.number("score.mean.before").text in str(figure.Alt) for figure in figures)
+
+
+def test_every_header_of_a_table_says_what_it_heads(printed) -> None:
+    with pikepdf.open(io.BytesIO(printed)) as pdf:
+        parts = [entry for entry in pdf.objects if isinstance(entry, pikepdf.Dictionary) and "/S" in entry]
+        heads = [part for part in parts if part.S == pikepdf.Name.TH]
+        scopes = {(str(head.P.P.S), str(head.A.get("/Scope"))) for head in heads}
+
+    assert len(heads) > 50
+    assert scopes == {("/THead", "/Column"), ("/TBody", "/Row")}
+
+
+def test_the_links_lead_to_places_of_the_document_and_say_so(printed) -> None:
+    with pikepdf.open(io.BytesIO(printed)) as pdf:
+        places = {str(name) for name in list(pdf.Root.Names.Dests.Names)[::2]}
+        links = [note for page in pdf.pages for note in page.obj.get("/Annots", ())]
+
+        assert len(links) > 20
+        assert {str(link.Subtype) for link in links} == {"/Link"}
+        assert {str(link.Dest) for link in links} <= places
+        assert all(str(link.Contents) for link in links)
+
+
+def test_attachments_are_listed_by_name_as_a_reader_searches_them(printed, enclosures) -> None:
+    with pikepdf.open(io.BytesIO(printed)) as pdf:
+        names = [str(name) for name in list(pdf.Root.Names.EmbeddedFiles.Names)[::2]]
+
+    assert names == sorted(enclosure.name for enclosure in enclosures)
 
 
 def test_every_face_is_embedded(printed) -> None:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import os
+
 import orjson
 import pytest
 
@@ -94,3 +96,37 @@ def test_a_run_of_the_public_script_gets_its_packet_with_code_0(old_copy, capsys
 def test_regeneration_and_a_lower_level_contradict_each_other(run_copy, capsys) -> None:
     assert run_to_code(cli, ["build", str(run_copy), "--regenerate", "--verify-level", "E2"]) == 2
     assert "--regenerate with --verify-level E2" in capsys.readouterr().err
+
+
+def test_a_title_of_half_characters_is_spelled_out(run_copy) -> None:
+    options = ["--no-pdf", "--no-pack", "--verify-level", "E2", "--quiet"]
+
+    assert run_to_code(cli, ["build", str(run_copy), *options, "--title", "a\udcffb"]) == 0
+    assert "a\\udcffb" in (run_copy / "judge_packet.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("fault", "why"),
+    [
+        ("raise OSError(\"cannot load library 'libgobject-2.0-0'\")", "needs Pango"),
+        ("raise ModuleNotFoundError('no weasyprint')", "needs WeasyPrint"),
+        ("import os; os.kill(os.getpid(), 9)", "ended by SIGKILL"),
+        ("raise MemoryError", "MemoryError"),
+        ("raise RecursionError('too deep')", "too deep"),
+    ],
+)
+def test_a_paper_that_cannot_be_made_is_code_2_in_three_lines_and_the_page_stands(
+    run_copy, capsys, tmp_path, monkeypatch, fault, why
+) -> None:
+    # A stand-in for the library, which fails as the real one does on a machine that lacks something.
+    (tmp_path / "stand_in").mkdir()
+    (tmp_path / "stand_in" / "weasyprint.py").write_text(f"{fault}\n")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "stand_in"), prepend=os.pathsep)
+    code = run_to_code(cli, ["build", str(run_copy), "--no-pack", "--verify-level", "E2"])
+    shown = capsys.readouterr()
+
+    assert code == 2
+    assert why in shown.err
+    assert len(shown.err.splitlines()) == 3
+    assert (run_copy / "judge_packet.html").is_file()
+    assert not (run_copy / "judge_packet.pdf").exists()

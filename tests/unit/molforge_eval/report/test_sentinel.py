@@ -2,28 +2,9 @@ from __future__ import annotations
 
 import dataclasses
 
-import polars as pl
+from training_episodes import with_episodes
 
 from molforge_eval.report.assembly import assemble_evidence
-
-
-def with_episodes(checked, rewards, scores):
-    """Give the training episodes other rewards and scores, one episode a step."""
-    count = len(rewards)
-    ends = pl.DataFrame(
-        {
-            "line": list(range(1, count + 1)),
-            "episode_id": [f"e{step}" for step in range(count)],
-            "trainer_step": list(range(count)),
-            "training_reward": rewards,
-            "episode_score": scores,
-            "ended_by": ["submit"] * count,
-        }
-    )
-    schema = checked.run.rollouts.schema
-    empty = [pl.lit(None, dtype=dtype).alias(name) for name, dtype in schema.items() if name not in ends.columns]
-    rollouts = ends.with_columns(empty).select(list(schema)).with_columns(action_type=pl.lit("submit"))
-    return checked._replace(run=dataclasses.replace(checked.run, rollouts=rollouts))
 
 
 def test_a_reward_that_rises_while_the_score_falls_is_flagged(check, plan, random_evaluation) -> None:
