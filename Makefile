@@ -36,6 +36,7 @@ bench: $(STAMP)  ## Measure the speeds that the README states, and attack the va
 	$(BIN)/python -m benchmarks.step_share
 	$(BIN)/python -m benchmarks.validation 1000000
 	$(BIN)/python -m benchmarks.validation --replay
+	$(BIN)/python -m benchmarks.packet --large
 	$(BIN)/python -m benchmarks.attack
 
 soak: $(STAMP)  ## Look for drift and leaks over a long run.

@@ -39,14 +39,15 @@ class LargeRun(NamedTuple):
     log_bytes: int
 
 
-def make_run(folder: Path, lines_wanted: int) -> LargeRun:
+def make_run(folder: Path, lines_wanted: int, *, seeds: int = 2) -> LargeRun:
     """Make a run with at least so many rollout lines; a whole number of rounds through its prompts.
 
     Args:
         folder: Where it is written; must not exist.
         lines_wanted: The least number of lines.
+        seeds: Sampled evaluation episodes a task and side.
     """
-    run = build_run(folder, steps=_STEPS, prompts=_PROMPTS, generations=_GENERATIONS, plots=False)
+    run = build_run(folder, seeds=seeds, steps=_STEPS, prompts=_PROMPTS, generations=_GENERATIONS, plots=False)
     lines, rows = read_lines(run), read_lines(run, layout.TRAINER_LOG)
     rounds = -(-lines_wanted // len(lines))
     *rows, summary = rows
