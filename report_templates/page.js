@@ -10,6 +10,20 @@
     root.dataset.theme = current() === "dark" ? "light" : "dark";
     button.setAttribute("aria-pressed", String(current() === "dark"));
   });
+  // On a phone the contents are folded: the verdict comes first.
+  const contents = document.querySelector(".contents details");
+  const narrow = window.matchMedia("(max-width: 44rem)");
+  const fold = () => {
+    contents.open = !narrow.matches;
+    // A table that is wider than a phone scrolls in its own box; arrow keys reach it there.
+    for (const table of document.querySelectorAll("main table")) {
+      if (narrow.matches && table.scrollWidth > table.clientWidth) table.tabIndex = 0;
+      else table.removeAttribute("tabindex");
+    }
+  };
+  fold();
+  narrow.addEventListener("change", fold);
+  contents.addEventListener("click", (event) => { if (narrow.matches && event.target.closest("a")) contents.open = false; });
   const links = new Map(
     Array.from(document.querySelectorAll(".contents a"), (link) => [link.hash.slice(1), link])
   );

@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from molforge_eval.report.curves import Size
-from molforge_eval.report.numerals import decimal, percent
+from molforge_eval.report.numerals import decimal, percent, whole
 from molforge_eval.report.series import ACTIONS, OTHER_ACTION, ActionShare
 from molforge_eval.report.theme import colour
 
 if TYPE_CHECKING:
     from molforge_eval.report.render import Chart
 
-_LABELLED_SHARE = 0.06
+_LABEL_PIXELS = 30
 _DARK_FILLS = frozenset({"edit", "submit"})
 _ACTION_LABELS = {"none": "no call"}
 
@@ -29,14 +29,30 @@ class TaskScore(NamedTuple):
     high: float | None
 
 
-def action_chart(shares: Sequence[ActionShare], phases: Sequence[str], *, size: Size) -> Chart:
-    """Draw each phase as one bar of the whole, cut by action; a part of 6 % or more is labelled."""
+def action_chart(
+    shares: Sequence[ActionShare],
+    phases: Sequence[str],
+    *,
+    size: Size,
+    legend_columns: int | None = None,
+    live: bool = False,
+) -> Chart:
+    """Draw each phase as one bar of the whole, cut by action; a part that is wide enough is labelled.
+
+    Args:
+        shares: How often each action was called in each phase.
+        phases: The phases from top to bottom.
+        size: Inner size.
+        legend_columns: Entries of the legend side by side; all of them when absent.
+        live: Say what a part is.
+    """
     import altair as alt
 
     used = [action for action in (*ACTIONS, OTHER_ACTION) if any(s.calls for s in shares if s.action == action)]
     rows = []
     for phase in phases:
         left = 0.0
+        calls = sum(s.calls for s in shares if s.phase == phase)
         for share in (s for s in shares if s.phase == phase and s.calls):
             rows.append(
                 {
@@ -46,7 +62,9 @@ def action_chart(shares: Sequence[ActionShare], phases: Sequence[str], *, size: 
                     "to": left + share.share,
                     "middle": left + share.share / 2,
                     "shade": colour("paper" if share.action in _DARK_FILLS else "label"),
-                    "text": percent(share.share) if share.share >= _LABELLED_SHARE else "",
+                    "text": percent(share.share) if share.share * size.width >= _LABEL_PIXELS else "",
+                    "tip": f"{phase}\n{_label(share.action)}: {whole(share.calls)} of {whole(calls)} calls, "
+                    f"{percent(share.share)}",
                 }
             )
             left += share.share
@@ -56,7 +74,7 @@ def action_chart(shares: Sequence[ActionShare], phases: Sequence[str], *, size: 
     hues = alt.Color(
         "action:N",
         scale=alt.Scale(domain=[_label(a) for a in used], range=[colour(a) for a in used]),
-        legend=alt.Legend(symbolType="square", columns=len(used)),
+        legend=alt.Legend(symbolType="square", columns=legend_columns or len(used)),
     )
     scale = alt.Scale(domain=[0, 1], nice=False)
     bars = base.mark_bar(height={"band": 0.72}, stroke=colour("paper"), strokeWidth=1.5).encode(
@@ -64,6 +82,8 @@ def action_chart(shares: Sequence[ActionShare], phases: Sequence[str], *, size: 
         x2=alt.X2("to:Q"),
         color=hues,
     )
+    if live:
+        bars = bars.encode(tooltip="tip:N")
     text = base.mark_text(fontWeight=600).encode(
         x=alt.X("middle:Q"), text="text:N", color=alt.Color("shade:N", scale=None)
     )

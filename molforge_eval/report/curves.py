@@ -1,12 +1,17 @@
-"""Charts over optimizer steps: a logged column with its moving average, or several curves of one unit."""
+"""Charts over optimizer steps: a logged column with its moving average, or several curves of one unit.
+
+The live form of a chart is the same picture on an axis that follows two signals, so that a reader can look closer; it
+carries the words by which the page tells a point.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from molforge_eval.report.series import Curve
-from molforge_eval.report.theme import colour
+from molforge_eval.report.series import AVERAGE_WINDOW, Curve
+from molforge_eval.report.theme import colour, variable
 
 if TYPE_CHECKING:
     import altair as alt
@@ -15,8 +20,11 @@ if TYPE_CHECKING:
 
 _FEW_POINTS = 40
 _LINE_PIXELS = 15
+_TICK_PIXELS = 75
 STEP_TITLE = "optimizer step"
 LINE_TITLE = "line of the rollout log"
+_AVERAGE = f"mean of the last {AVERAGE_WINDOW}"
+_FULL_VIEW = "first <= {low} && last >= {high}"
 
 
 class Size(NamedTuple):
@@ -35,13 +43,36 @@ class NamedCurve(NamedTuple):
 
 
 def curve_chart(
-    curve: Curve, *, y_title: str, role: str, size: Size, averaged: bool = True, x_title: str = STEP_TITLE
+    curve: Curve,
+    *,
+    y_title: str,
+    role: str,
+    size: Size,
+    averaged: bool = True,
+    x_title: str = STEP_TITLE,
+    live: bool = False,
 ) -> Chart:
-    """Draw one curve: the values pale, their moving average strong, a gap where a value was not finite."""
+    """Draw one curve: the values pale, their moving average strong, a gap where a value was not finite.
+
+    Args:
+        curve: The points.
+        y_title: What the values are.
+        role: Colour of the curve.
+        size: Inner size.
+        averaged: Draw the moving average, too.
+        x_title: What the steps are.
+        live: Draw the stretch between the signals `first` and `last`, and name what a point says.
+    """
     import altair as alt
 
-    rows = [{"segment": p.segment, "step": p.step, "value": p.value, "average": p.average} for p in curve.points]
-    base = alt.Chart(alt.InlineData(values=rows)).encode(x=_steps(curve, x_title), detail=alt.Detail("segment:N"))
+    rows = [
+        {"segment": p.segment, "step": p.step, "value": p.value, "average": p.average, "line": p.line}
+        for p in curve.points
+    ]
+    # Altair copies a chart's own rows at each call; rows that are only named are copied once.
+    base = _stretch(alt.Chart(alt.NamedData("points")), [curve], live=live).encode(
+        x=_steps([curve], x_title, size, live=live), detail=alt.Detail("segment:N")
+    )
     y = alt.Y("value:Q", title=y_title, scale=alt.Scale(zero=False, nice=True), axis=alt.Axis(tickCount=5))
     shade = colour(role)
     layers = [
@@ -51,13 +82,26 @@ def curve_chart(
         layers.append(base.mark_point(filled=True, size=14, color=shade, opacity=0.7).encode(y=y))
     if averaged:
         layers.append(base.mark_line(strokeWidth=2.2, color=shade).encode(y=alt.Y("average:Q", title=y_title)))
-    return alt.layer(*layers).properties(width=size.width, height=size.height)
+    fields = (("value", y_title), ("average", _AVERAGE)) if averaged else (("value", y_title),)
+    answers = _followed(layers, [curve], x_title, fields, {"": role}) if live else {}
+    return alt.layer(*layers).properties(width=size.width, height=size.height, datasets={"points": rows}, **answers)
 
 
-def curves_chart(curves: Sequence[NamedCurve], *, y_title: str, size: Size, zero: bool = True) -> Chart:
-    """Draw the moving averages of several curves of one unit, each named at its right end."""
+def curves_chart(
+    curves: Sequence[NamedCurve], *, y_title: str, size: Size, zero: bool = True, live: bool = False
+) -> Chart:
+    """Draw the moving averages of several curves of one unit, each named at its right end.
+
+    Args:
+        curves: The curves with their names and colours.
+        y_title: What the values are.
+        size: Inner size.
+        zero: Let the axis begin at nought.
+        live: Draw the stretch between the signals `first` and `last`, and name what a point says.
+    """
     import altair as alt
 
+    plain = [named.curve for named in curves]
     rows, ends = [], []
     for label, role, curve in curves:
         rows += [
@@ -72,19 +116,20 @@ def curves_chart(curves: Sequence[NamedCurve], *, y_title: str, size: Size, zero
         legend=None,
     )
     drawn = [p.average for _, _, curve in curves for p in curve.points if p.average is not None]
-    longest = max(curves, key=lambda named: len(named.curve.points)).curve
     y = alt.Y("value:Q", title=y_title, scale=alt.Scale(zero=zero, nice=True), axis=alt.Axis(tickCount=5))
-    lines = (
-        alt.Chart(alt.InlineData(values=rows))
-        .mark_line(strokeWidth=2)
-        .encode(x=_steps(longest, STEP_TITLE), y=y, color=hues, detail=alt.Detail("segment:N"))
+    shown = _stretch(alt.Chart(alt.NamedData("points")), plain, live=live)
+    lines = shown.mark_line(strokeWidth=2).encode(
+        x=_steps(plain, STEP_TITLE, size, live=live), y=y, color=hues, detail=alt.Detail("segment:N")
     )
-    names = (
-        alt.Chart(alt.InlineData(values=_spread(ends, drawn, size.height)))
-        .mark_text(align="left", dx=6, fontWeight=600)
-        .encode(x=alt.X("step:Q"), y=alt.Y("place:Q"), text="curve:N", color=hues)
-    )
-    return alt.layer(lines, names).properties(width=size.width, height=size.height)
+    ended = alt.Chart(alt.InlineData(values=_spread(ends, drawn, size.height)))
+    if live:
+        ended = ended.transform_filter(_FULL_VIEW.format(low=0, high=_last_step(plain)))
+    style: dict[str, Any] = {"align": "left", "dx": 6, "fontWeight": 600}
+    at_ends = ended.mark_text(**style).encode(x=alt.X("step:Q"), y=alt.Y("place:Q"), text="curve:N", color=hues)
+    layers = [lines, at_ends]
+    roles = {named.label: named.role for named in curves}
+    answers = _followed(layers, plain, STEP_TITLE, (("value", _AVERAGE),), roles) if live else {}
+    return alt.layer(*layers).properties(width=size.width, height=size.height, datasets={"points": rows}, **answers)
 
 
 def _spread(ends: list[dict[str, Any]], drawn: Sequence[float], height: int) -> list[dict[str, Any]]:
@@ -100,13 +145,58 @@ def _spread(ends: list[dict[str, Any]], drawn: Sequence[float], height: int) -> 
     return placed
 
 
-def _steps(curve: Curve, title: str) -> alt.X:
+def _steps(curves: Sequence[Curve], title: str, size: Size, *, live: bool) -> alt.X:
     import altair as alt
 
-    last = max((point.step for point in curve.points), default=1)
+    domain: list[Any] = [0, _last_step(curves)]
+    if live:
+        domain = [{"expr": "first"}, {"expr": "last"}]
+    # Between two whole steps there is nothing to name.
+    label = "datum.value % 1 ? '' : datum.label" if live else alt.Undefined
+    ticks = min(6, max(3, size.width // _TICK_PIXELS))
     return alt.X(
         "step:Q",
         title=title,
-        scale=alt.Scale(domain=[0, max(last, 1)], nice=False),
-        axis=alt.Axis(tickCount=6, format="d", tickMinStep=1),
+        scale=alt.Scale(domain=domain, nice=False),
+        axis=alt.Axis(tickCount=ticks, format="d", tickMinStep=1, labelExpr=label),
     )
+
+
+def _last_step(curves: Sequence[Curve]) -> int:
+    return max((point.step for curve in curves for point in curve.points), default=1) or 1
+
+
+def _stretch(chart: alt.Chart, curves: Sequence[Curve], *, live: bool) -> alt.Chart:
+    """Leave out what lies beyond the shown stretch, but for the points that a line needs to reach its edges."""
+    if not live:
+        return chart
+    steps = sorted({point.step for curve in curves for point in curve.points})
+    reach = max((after - before for before, after in pairwise(steps)), default=0)
+    return chart.transform_filter(f"datum.step >= first - {reach} && datum.step <= last + {reach}")
+
+
+def _followed(
+    layers: Sequence[alt.Chart],
+    curves: Sequence[Curve],
+    x_title: str,
+    fields: Sequence[tuple[str, str]],
+    roles: dict[str, str],
+) -> dict[str, Any]:
+    """Cut the layers to the shown stretch; return its signals and the words of a point, as properties of the chart."""
+    import altair as alt
+
+    last = _last_step(curves)
+    reading = {
+        "kind": "curve",
+        "x": x_title,
+        "ends": [0, last],
+        "fields": fields,
+        "hues": {label: variable(role) for label, role in roles.items()},
+    }
+    # At full range a line at the edge keeps its whole width.
+    clip = alt.ExprRef(expr=f"!({_FULL_VIEW.format(low=0, high=last)})")
+    for layer in layers:
+        if layer.mark.type != "text":
+            layer.mark.clip = clip
+    signals = [alt.VariableParameter(name="first", value=0), alt.VariableParameter(name="last", value=last)]
+    return {"params": signals, "usermeta": reading}

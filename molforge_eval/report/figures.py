@@ -18,15 +18,16 @@ from molforge_eval.report.seed_chart import has_pair, seed_chart
 
 if TYPE_CHECKING:
     from molforge_eval.report.render import Chart
+    from molforge_eval.report.series import Curve
 
 HERO = Size(470, 0)
-NARROW = Size(178, 0)
-"""Inner size of the first chart on a phone, where its text is as large as on a desk."""
-SCREEN_ONLY = frozenset({"hero_narrow"})
-"""Charts that a page has and a paper has not."""
 WIDE = Size(590, 165)
 HALF = Size(250, 108)
 LOW = Size(590, 110)
+# The narrow form of a chart is as wide as a phone, its text as large as on a desk.
+NARROW = "_narrow"
+HERO_NARROW = Size(178, 0)
+WIDE_NARROW = Size(272, 150)
 
 
 class Single(NamedTuple):
@@ -45,6 +46,7 @@ class Group(NamedTuple):
     y_title: str
     members: tuple[tuple[str, str, str], ...]
     size: Size
+    narrow: Size | None = None
 
 
 SINGLES = {
@@ -65,6 +67,7 @@ GROUPS = {
         "mean of a step's episodes",
         (("training reward", "reward", "training_reward"), ("strict score", "after", "strict_score")),
         Size(500, 125),
+        Size(190, 125),
     ),
     "governance": Group(
         "share of calls, episodes",
@@ -75,35 +78,67 @@ GROUPS = {
 
 
 def draw_figures(evidence: Evidence) -> dict[str, Svg]:
-    """Draw every chart that there is data for, by name."""
+    """Draw every chart that there is data for, by name; a wide one a second time for a narrow screen."""
+    return {name: svg_of(chart, prefix=name.replace("_", "-")) for name, chart in charts_of(evidence).items()}
+
+
+def charts_of(evidence: Evidence, *, live: bool = False) -> dict[str, Chart]:
+    """Make every chart that there is data for, by name, undrawn.
+
+    Args:
+        evidence: Everything that is said.
+        live: Make the form that answers a reader.
+    """
+    from altair.utils.schemapi import debug_mode
+
+    # Altair would hold each part of a chart against its schema, at several times the cost of making it; tests do that.
+    with debug_mode(False):
+        return _charts(evidence, live=live)
+
+
+def _charts(evidence: Evidence, *, live: bool) -> dict[str, Chart]:
     charts: dict[str, Chart] = {}
     if has_own_score(evidence):
-        charts["hero"] = ladder_chart(evidence, size=HERO)
-        charts["hero_narrow"] = ladder_chart(evidence, size=NARROW, legend_columns=3)
+        charts["hero"] = ladder_chart(evidence, size=HERO, live=live)
+        charts["hero_narrow"] = ladder_chart(evidence, size=HERO_NARROW, legend_columns=3, live=live)
     if has_pair(evidence):
-        charts["seeds"] = seed_chart(evidence, size=Size(600, 0))
+        charts["seeds"] = seed_chart(evidence, size=Size(600, 0), live=live)
+        charts["seeds_narrow"] = seed_chart(evidence, size=Size(246, 0), per_row=2, live=live)
     for name, single in SINGLES.items():
         curve = evidence.curve(name)
         if curve is not None:
-            charts[name] = curve_chart(
-                curve,
-                y_title=single.y_title,
-                role=single.role,
-                size=single.size,
-                averaged=single.is_averaged,
-                x_title=single.x_title,
-            )
+            charts[name] = _single(single, curve, single.size, live=live)
+            if single.size in {WIDE, LOW}:
+                charts[name + NARROW] = _single(single, curve, WIDE_NARROW, live=live)
     for name, group in GROUPS.items():
         found = [(label, role, evidence.curve(curve)) for label, role, curve in group.members]
         curves = [NamedCurve(label, role, curve) for label, role, curve in found if curve is not None]
         if curves:
-            charts[name] = curves_chart(curves, y_title=group.y_title, size=group.size)
+            charts[name] = curves_chart(curves, y_title=group.y_title, size=group.size, live=live)
+            if group.narrow:
+                charts[name + NARROW] = curves_chart(curves, y_title=group.y_title, size=group.narrow, live=live)
     if evidence.phases:
         shares = [share for phase in evidence.phases for share in phase.actions]
         labels = [phase.label for phase in evidence.phases]
-        charts["actions"] = action_chart(shares, labels, size=Size(530, 27 * len(labels)))
+        height = 27 * len(labels)
+        charts["actions"] = action_chart(shares, labels, size=Size(530, height), live=live)
+        charts["actions_narrow"] = action_chart(shares, labels, size=Size(236, height), legend_columns=3, live=live)
     if evidence.paid:
-        charts["paid"] = paid_chart(evidence.paid, size=Size(500, 190))
+        charts["paid"] = paid_chart(evidence.paid, size=Size(500, 190), live=live)
+        charts["paid_narrow"] = paid_chart(evidence.paid, size=Size(266, 190), legend_columns=2, live=live)
     if evidence.exploration is not None:
-        charts["molecules"] = molecule_map(evidence.exploration)
-    return {name: svg_of(chart, prefix=name.replace("_", "-")) for name, chart in charts.items()}
+        charts["molecules"] = molecule_map(evidence.exploration, live=live)
+        charts["molecules_narrow"] = molecule_map(evidence.exploration, narrow=True, live=live)
+    return charts
+
+
+def _single(single: Single, curve: Curve, size: Size, *, live: bool) -> Chart:
+    return curve_chart(
+        curve,
+        y_title=single.y_title,
+        role=single.role,
+        size=size,
+        averaged=single.is_averaged,
+        x_title=single.x_title,
+        live=live,
+    )

@@ -1,7 +1,8 @@
 """The chart of the first page: before, after and the reference policies of every task on one axis.
 
 Filled points are means over seeds with their intervals, hollow ones the single greedy episode. What is not known has no
-mark: a missing evaluation is a gap in its row, never a point at 0.
+mark: a missing evaluation is a gap in its row, never a point at 0. Rows are told apart by their place, not by the text
+of a label: a run of format version 0 names its own tasks, and what it wrote is data of the chart, no part of its rules.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from molforge_eval.report.render import Chart
 
 ROW_HEIGHT = 37
-_TEXT_COLUMN = 104
+_NAME_GAP = 10
 
 
 class Mark(NamedTuple):
@@ -32,17 +33,19 @@ class Mark(NamedTuple):
     role: str
     shape: str
     is_filled: bool
+    says: str
+    """What such a value is."""
 
 
 MARKS = (
-    Mark("before", "before", "before", "circle", is_filled=True),
-    Mark("after", "after", "after", "circle", is_filled=True),
-    Mark("greedy_before", "before, greedy", "before", "diamond", is_filled=False),
-    Mark("greedy_after", "after, greedy", "after", "diamond", is_filled=False),
-    Mark("do_nothing", "do nothing", "floor", "M0,-1.1V1.1", is_filled=False),
-    Mark("random_valid", "random valid", "floor", "cross", is_filled=True),
-    Mark("heuristic", "heuristic", "floor", "triangle-up", is_filled=True),
-    Mark("ceiling", "ceiling", "ceiling", "M0,-1.4V1.4", is_filled=False),
+    Mark("before", "before", "before", "circle", is_filled=True, says="mean before training"),
+    Mark("after", "after", "after", "circle", is_filled=True, says="mean after training"),
+    Mark("greedy_before", "before, greedy", "before", "diamond", is_filled=False, says="greedy, before training"),
+    Mark("greedy_after", "after, greedy", "after", "diamond", is_filled=False, says="greedy, after training"),
+    Mark("do_nothing", "do nothing", "floor", "M0,-1.1V1.1", is_filled=False, says="policy that does nothing"),
+    Mark("random_valid", "random valid", "floor", "cross", is_filled=True, says="policy of random valid actions"),
+    Mark("heuristic", "heuristic", "floor", "triangle-up", is_filled=True, says="heuristic policy"),
+    Mark("ceiling", "ceiling", "ceiling", "M0,-1.4V1.4", is_filled=False, says="exact ceiling"),
 )
 _LOWER = frozenset({"greedy_before", "greedy_after"})
 _OWN = ("before", "after", "greedy_before", "greedy_after")
@@ -53,31 +56,33 @@ def has_own_score(evidence: Evidence) -> bool:
     return any(_value(evidence, task, field) is not None for task, _ in _rows(evidence) for field in _OWN)
 
 
-def ladder_chart(evidence: Evidence, *, size: Size, legend_columns: int | None = None) -> Chart:
+def ladder_chart(evidence: Evidence, *, size: Size, legend_columns: int | None = None, live: bool = False) -> Chart:
     """Draw every task, then the mean, as one row each on the axis of final_score.
 
     Args:
         evidence: The scores and their ladder.
         size: Inner width; the height goes by the rows.
         legend_columns: Entries of the legend side by side; all of them when absent.
+        live: Show the rows that the signal `shown` lists by their places, and say what a mark is.
     """
     import altair as alt
 
     rows = _rows(evidence)
-    labels = [label for _, label in rows]
-    points = [point for task, label in rows for point in _points(evidence, task, label)]
-    y = alt.Y(
-        "row:N", title=None, sort=labels, axis=alt.Axis(ticks=False, domain=False, labelPadding=10, labelFontWeight=500)
-    )
+    points = [point for place, (task, label) in enumerate(rows) for point in _points(evidence, place, task, label)]
+    y = alt.Y("place:O", title=None, axis=None)
     axis = alt.Axis(values=[0, 0.2, 0.4, 0.6, 0.8, 1], format=".1f")
     title = "final_score, strict" if evidence.old is None else "final_score, as the run lists it"
     x = alt.X("value:Q", title=title, scale=alt.Scale(domain=[0, 1]), axis=axis)
     layers = [
         *_spans(evidence, rows, x, y),
-        *_point_layers(points, x, y, legend_columns),
-        _texts(evidence, rows, y, size),
+        *_point_layers(points, x, y, legend_columns, live=live),
+        *_texts(evidence, rows, y, size),
     ]
-    return alt.layer(*layers).properties(width=size.width, height=ROW_HEIGHT * len(rows))
+    if not live:
+        return alt.layer(*layers).properties(width=size.width, height=ROW_HEIGHT * len(rows))
+    layers = [layer.transform_filter("indexof(shown, datum.place) >= 0") for layer in layers]
+    shown = alt.VariableParameter(name="shown", value=list(range(len(rows))))
+    return alt.layer(*layers).properties(width=size.width, height=alt.Step(ROW_HEIGHT), params=[shown])
 
 
 def _rows(evidence: Evidence) -> list[tuple[str, str]]:
@@ -86,22 +91,39 @@ def _rows(evidence: Evidence) -> list[tuple[str, str]]:
     return [*tasks, (MEAN, MEAN)] if tasks else []
 
 
+def _number_id(evidence: Evidence, task: str, field: str) -> str:
+    is_own = evidence.old is not None and field in {"before", "after"}
+    return f"{'unpaired' if is_own else 'score'}.{task}.{field}"
+
+
 def _value(evidence: Evidence, task: str, field: str) -> float | None:
     """Look a score up; a field that this kind of run does not have is unknown."""
-    is_own = evidence.old is not None and field in {"before", "after"}
-    number = evidence.by_id.get(f"{'unpaired' if is_own else 'score'}.{task}.{field}")
+    number = evidence.by_id.get(_number_id(evidence, task, field))
     return None if number is None else number.value
 
 
-def _points(evidence: Evidence, task: str, label: str) -> Iterator[dict[str, Any]]:
+def _points(evidence: Evidence, place: int, task: str, label: str) -> Iterator[dict[str, Any]]:
     for mark in MARKS:
         value = _value(evidence, task, mark.field)
         # A stranger's number that is no score has no place on the axis; the text beside the row tells it.
         if value is not None and 0.0 <= value <= 1.0:
-            yield {"row": label, "mark": mark.label, "value": value, "lower": mark.field in _LOWER}
+            tip = _tip(evidence, task, label, mark)
+            yield {"place": place, "mark": mark.label, "value": value, "lower": mark.field in _LOWER, "tip": tip}
 
 
-def _point_layers(points: list[dict[str, Any]], x: alt.X, y: alt.Y, legend_columns: int | None) -> Iterator[alt.Chart]:
+def _tip(evidence: Evidence, task: str, label: str, mark: Mark) -> str:
+    """Say a value in the words of the evidence, its id last."""
+    number_id = _number_id(evidence, task, mark.field)
+    value = f"{mark.says}: {evidence.number(number_id).text}"
+    ends = [evidence.by_id.get(f"score.{task}.{mark.field}_{end}") for end in ("low", "high")]
+    known = [end.text for end in ends if end is not None and end.value is not None]
+    interval = [f"{evidence.number('rule.confidence').text} interval {' to '.join(known)}"] if len(known) == 2 else []
+    return "\n".join([label, value, *interval, number_id])
+
+
+def _point_layers(
+    points: list[dict[str, Any]], x: alt.X, y: alt.Y, legend_columns: int | None, *, live: bool
+) -> Iterator[alt.Chart]:
     """Ladder and means stand on the row's line, greedy episodes just below it."""
     import altair as alt
 
@@ -112,7 +134,7 @@ def _point_layers(points: list[dict[str, Any]], x: alt.X, y: alt.Y, legend_colum
     legend = alt.Legend(columns=legend_columns or len(used), symbolSize=60, columnPadding=10)
     for lower in (False, True):
         chosen = [point for point in points if point["lower"] is lower]
-        yield (
+        layer = (
             alt.Chart(alt.InlineData(values=chosen))
             .mark_point(size=64, strokeWidth=1.6, opacity=1, yOffset=9 if lower else 0)
             .encode(
@@ -123,6 +145,7 @@ def _point_layers(points: list[dict[str, Any]], x: alt.X, y: alt.Y, legend_colum
                 fill=alt.Fill("mark:N", scale=alt.Scale(domain=domain, range=fills), legend=legend),
             )
         )
+        yield layer.encode(tooltip="tip:N") if live else layer
 
 
 def _spans(evidence: Evidence, rows: Sequence[tuple[str, str]], x: alt.X, y: alt.Y) -> Iterator[alt.Chart]:
@@ -130,14 +153,14 @@ def _spans(evidence: Evidence, rows: Sequence[tuple[str, str]], x: alt.X, y: alt
     import altair as alt
 
     changes, whiskers = [], []
-    for task, label in rows:
+    for place, (task, _) in enumerate(rows):
         ends = [_value(evidence, task, arm) for arm in ("before", "after")]
         if all(end is not None and 0.0 <= end <= 1.0 for end in ends):
-            changes.append({"row": label, "value": ends[0], "end": ends[1]})
+            changes.append({"place": place, "value": ends[0], "end": ends[1]})
         for arm in ("before", "after"):
             low, high = (_value(evidence, task, f"{arm}_{end}") for end in ("low", "high"))
             if low is not None and high is not None:
-                whiskers.append({"row": label, "value": low, "end": high, "shade": colour(arm)})
+                whiskers.append({"place": place, "value": low, "end": high, "shade": colour(arm)})
     end = alt.X2("end:Q")
     yield (
         alt.Chart(alt.InlineData(values=changes))
@@ -151,18 +174,20 @@ def _spans(evidence: Evidence, rows: Sequence[tuple[str, str]], x: alt.X, y: alt
     )
 
 
-def _texts(evidence: Evidence, rows: Sequence[tuple[str, str]], y: alt.Y, size: Size) -> alt.Chart:
+def _texts(evidence: Evidence, rows: Sequence[tuple[str, str]], y: alt.Y, size: Size) -> Iterator[alt.Chart]:
+    """The name of a row at its left, its two scores at its right."""
     import altair as alt
 
     values = []
-    for task, label in rows:
+    for place, (task, label) in enumerate(rows):
         before, after = (_value(evidence, task, arm) for arm in ("before", "after"))
         if before is None and after is None:
             before, after = (_value(evidence, task, f"greedy_{arm}") for arm in ("before", "after"))
-        values.append({"row": label, "text": f"{decimal(before)} → {decimal(after)}"})
-    chart: alt.Chart = (
-        alt.Chart(alt.InlineData(values=values))
-        .mark_text(align="left", fontWeight=600, color=colour("ink"))
-        .encode(x=alt.value(size.width + 14), y=y, text="text:N")
+        values.append({"place": place, "row": label, "text": f"{decimal(before)} → {decimal(after)}"})
+    base = alt.Chart(alt.InlineData(values=values)).encode(y=y)
+    yield base.mark_text(align="right", fontWeight=500, color=colour("muted")).encode(
+        x=alt.value(-_NAME_GAP), text="row:N"
     )
-    return chart
+    yield base.mark_text(align="left", fontWeight=600, color=colour("ink")).encode(
+        x=alt.value(size.width + 14), text="text:N"
+    )

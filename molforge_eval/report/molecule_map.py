@@ -7,10 +7,11 @@ tells what colour tells: a ring is before, a dot after, a star the ceiling.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from molforge_env.models import Slot
 from molforge_env.molecules import FRAGMENT_NAMES, MOLECULES
+from molforge_eval.report.numerals import whole
 from molforge_eval.report.section_evidence import Exploration, MoleculeCell
 from molforge_eval.report.theme import colour
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from molforge_eval.report.render import Chart
 
 CELL = 21
+NARROW_CELL = 14
 SIDE = 16
 _SHADES = ((1, 0.14, "1 to 9"), (10, 0.3, "10 to 99"), (100, 0.48, "100 to 999"), (1_000, 0.7, "1000 and more"))
 """Least visits, opacity, and words of each shade."""
@@ -55,21 +57,30 @@ def place_of(code: str) -> tuple[int, int]:
     return 4 * tail + pocket, 4 * warhead + hinge
 
 
-def molecule_map(exploration: Exploration) -> Chart:
-    """Draw every molecule in its place."""
+def molecule_map(exploration: Exploration, *, narrow: bool = False, live: bool = False) -> Chart:
+    """Draw every molecule in its place.
+
+    Args:
+        exploration: What happened to each.
+        narrow: Name the outer slots alone and put the legends on top, so that a phone shows it whole.
+        live: Say what a cell is.
+    """
     import altair as alt
+
+    cell = NARROW_CELL if narrow else CELL
 
     span = alt.Scale(domain=[0, SIDE], nice=False)
     down = alt.Scale(domain=[0, SIDE], nice=False, reverse=True)
-    x = alt.X("x:Q", scale=span, title="solvent tail, and within each the back pocket", axis=_axis(titlePadding=106))
-    y = alt.Y("y:Q", scale=down, title="warhead, and within each the hinge", axis=_axis(titlePadding=186))
+    x_title, y_title = "solvent tail, and within each the back pocket", "warhead, and within each the hinge"
+    x = alt.X("x:Q", scale=span, title=x_title, axis=_axis(titlePadding=34 if narrow else 106))
+    y = alt.Y("y:Q", scale=down, title=y_title, axis=_axis(titlePadding=96 if narrow else 186))
     cells = {cell.code: cell for cell in exploration.cells}
     layers = [
-        *_squares(list(_ground(cells)), x, y),
-        *_marks(exploration.cells, x, y),
-        *_names(),
+        *_squares(list(_ground(cells)), x, y, narrow=narrow, live=live),
+        *_marks(exploration.cells, x, y, narrow=narrow, live=live),
+        *_names(cell * SIDE, narrow=narrow),
     ]
-    return alt.layer(*layers).properties(width=CELL * SIDE, height=CELL * SIDE)
+    return alt.layer(*layers).properties(width=cell * SIDE, height=cell * SIDE)
 
 
 def shade_of(visits: int) -> tuple[float, str]:
@@ -89,18 +100,29 @@ def _ground(cells: dict[str, MoleculeCell]) -> Iterator[dict[str, Any]]:
         opacity, words = shade_of(visits)
         gap = 0.05
         yield {
-            "molecule": ", ".join(MOLECULES[code].fragments),
-            "visits": visits,
             "shade": words,
             "opacity": opacity,
             "x": column + gap,
             "x2": column + 1 - gap,
             "y": row + gap,
             "y2": row + 1 - gap,
+            "tip": "\n".join(_told(code, cells.get(code))),
         }
 
 
-def _squares(rows: list[dict[str, Any]], x: alt.X, y: alt.Y) -> tuple[alt.Chart, alt.Chart]:
+def _told(code: str, cell: MoleculeCell | None) -> Iterator[str]:
+    """Say what happened to a molecule."""
+    yield ", ".join(MOLECULES[code].fragments)
+    yield f"visits in training: {whole(0 if cell is None else cell.visits)}"
+    if cell is not None:
+        yield f"submitted before: {whole(cell.before)}, after: {whole(cell.after)}"
+        if cell.ceiling_of:
+            yield f"ceiling: {', '.join(cell.ceiling_of)}"
+
+
+def _squares(
+    rows: list[dict[str, Any]], x: alt.X, y: alt.Y, *, narrow: bool, live: bool
+) -> tuple[alt.Chart, alt.Chart]:
     import altair as alt
 
     order = ["not visited", *(words for _, _, words in _SHADES)]
@@ -109,25 +131,30 @@ def _squares(rows: list[dict[str, Any]], x: alt.X, y: alt.Y) -> tuple[alt.Chart,
     ground = base.mark_rect(color=colour("grid"), opacity=1, aria=False)
     visited = base.mark_rect(color=colour("after"), aria=False).encode(
         opacity=alt.Opacity(
-            "shade:N",
+            "shade:O",
             scale=alt.Scale(type="ordinal", domain=order, range=opacities),
             legend=alt.Legend(
-                title="visits in training", values=order[1:], symbolType="square", orient="right", titleLimit=200,
+                title="visits in training", values=order[1:], symbolType="square", titleLimit=200, **_legend(narrow),
                 symbolOpacity=1, symbolFillColor=colour("after"), symbolStrokeWidth=0,
             ),
         )
     )  # fmt: skip
-    return ground, visited
+    return ground, visited.encode(tooltip="tip:N") if live else visited
 
 
-def _marks(cells: tuple[MoleculeCell, ...], x: alt.X, y: alt.Y) -> Iterator[alt.Chart]:
+def _legend(narrow: bool) -> dict[str, Any]:  # noqa: FBT001 # one flag, named by the caller's own
+    return {"orient": "top", "columns": 1} if narrow else {"orient": "right"}
+
+
+def _marks(cells: tuple[MoleculeCell, ...], x: alt.X, y: alt.Y, *, narrow: bool, live: bool) -> Iterator[alt.Chart]:
     import altair as alt
 
     labels = [sign.label for sign in SIGNS]
     strokes = [colour(sign.role) for sign in SIGNS]
     fills = [colour(sign.role if sign.is_filled else "paper") for sign in SIGNS]
     shapes = alt.Scale(domain=labels, range=[sign.shape for sign in SIGNS])
-    legend = alt.Legend(title="in the evaluations", orient="right", symbolSize=90, titleLimit=200)
+    legend = alt.Legend(title="in the evaluations", symbolSize=90, titleLimit=200, **_legend(narrow))
+    scale = (NARROW_CELL / CELL) ** 2 if narrow else 1
     for sign in SIGNS:
         rows = []
         for cell in cells:
@@ -136,9 +163,10 @@ def _marks(cells: tuple[MoleculeCell, ...], x: alt.X, y: alt.Y) -> Iterator[alt.
                 column, row = place_of(cell.code)
                 times = ", ".join(value) if isinstance(value, tuple) else value
                 rows.append({"x": column + 0.5, "y": row + 0.5, "sign": sign.label, "times": times})
-        yield (
+                rows[-1]["tip"] = "\n".join(_told(cell.code, cell))
+        layer = (
             alt.Chart(alt.InlineData(values=rows))
-            .mark_point(size=sign.size, strokeWidth=1.8, opacity=1)
+            .mark_point(size=sign.size * scale, strokeWidth=1.8, opacity=1)
             .encode(
                 x=x,
                 y=y,
@@ -148,46 +176,63 @@ def _marks(cells: tuple[MoleculeCell, ...], x: alt.X, y: alt.Y) -> Iterator[alt.
                 fillOpacity=alt.value(1.0 if sign.is_filled else 0.0),
             )
         )
+        yield layer.encode(tooltip="tip:N") if live else layer
 
 
-def _names() -> Iterator[alt.Chart]:
+def _names(side: int, *, narrow: bool) -> Iterator[alt.Chart]:
     """Name the fragments at the edges: the outer slot once for four rows, the inner one at each."""
     outer: tuple[tuple[Slot, Slot, bool], ...] = (
         ("solvent_tail", "back_pocket", True),
         ("warhead", "hinge", False),
     )
     for group, inner, is_below in outer:
-        names = [FRAGMENT_NAMES[inner][place % 4] for place in range(SIDE)]
-        yield _texts(
-            [(place + 0.5, name) for place, name in enumerate(names)], is_below=is_below, away=6, is_group=False
-        )
+        if not narrow:
+            inners = [(place + 0.5, FRAGMENT_NAMES[inner][place % 4]) for place in range(SIDE)]
+            angle = 270 if is_below else 0
+            yield _texts(inners, side, _Style(is_below, 6, angle, "right", is_group=False))
         groups = [(4 * place + 2, _spoken(name)) for place, name in enumerate(FRAGMENT_NAMES[group])]
-        yield _texts(groups, is_below=is_below, away=96 if is_below else 78, is_group=True)
+        align: Literal["center", "right"] = "center" if is_below else "right"
+        if narrow and is_below:
+            # Side by side they would touch: every other name stands one line lower.
+            for first, away in ((0, 12), (1, 24)):
+                yield _texts(groups[first::2], side, _Style(is_below, away, 0, align, is_group=True))
+        else:
+            away = 8 if narrow else 96 if is_below else 78
+            yield _texts(groups, side, _Style(is_below, away, 0, align, is_group=True))
 
 
 def _spoken(fragment: str) -> str:
     return fragment.removeprefix("reversible_").replace("_", " ")
 
 
-def _texts(names: Sequence[tuple[float, str]], *, is_below: bool, away: int, is_group: bool) -> alt.Chart:
+class _Style(NamedTuple):
+    """Where names stand, and how."""
+
+    is_below: bool
+    away: int
+    angle: int
+    align: Literal["center", "right"]
+    is_group: bool
+
+
+def _texts(names: Sequence[tuple[float, str]], side: int, style: _Style) -> alt.Chart:
     import altair as alt
 
-    edge = alt.value(CELL * SIDE + away) if is_below else alt.value(-away)
+    edge = alt.value(side + style.away) if style.is_below else alt.value(-style.away)
     rows = [{"at": at, "name": name} for at, name in names]
-    angle = 270 if is_below and not is_group else 0
     chart: alt.Chart = (
         alt.Chart(alt.InlineData(values=rows))
         .mark_text(
-            align="center" if is_below and is_group else "right",
+            align=style.align,
             baseline="middle",
-            angle=angle,
-            fontSize=_SMALL + is_group,
-            fontWeight=600 if is_group else 400,
-            color=colour("ink" if is_group else "muted"),
+            angle=style.angle,
+            fontSize=_SMALL + style.is_group,
+            fontWeight=600 if style.is_group else 400,
+            color=colour("ink" if style.is_group else "muted"),
         )
         .encode(
-            x=alt.X("at:Q") if is_below else edge,
-            y=edge if is_below else alt.Y("at:Q"),
+            x=alt.X("at:Q") if style.is_below else edge,
+            y=edge if style.is_below else alt.Y("at:Q"),
             text="name:N",
         )
     )

@@ -11,7 +11,7 @@ from html import escape
 from markupsafe import Markup
 
 from molforge_eval.report.evidence import Evidence
-from molforge_eval.report.figures import HERO, NARROW
+from molforge_eval.report.figures import HERO, HERO_NARROW
 from molforge_eval.report.ladder_chart import has_own_score, ladder_chart
 from molforge_eval.report.page import paint_by_role
 from molforge_eval.report.render import svg_of
@@ -30,7 +30,9 @@ def first_page(evidence: Evidence) -> str:
     figures = {}
     if has_own_score(evidence):
         figures["hero"] = svg_of(ladder_chart(evidence, size=HERO), prefix="hero")
-        figures["hero_narrow"] = svg_of(ladder_chart(evidence, size=NARROW, legend_columns=3), prefix="hero-narrow")
+        figures["hero_narrow"] = svg_of(
+            ladder_chart(evidence, size=HERO_NARROW, legend_columns=3), prefix="hero-narrow"
+        )
     medium = Medium(paint_by_role, lambda role: f"var(--{role})", shelf=None)
     return environment.get_template("notebook.html.j2").render(
         **words_for(evidence, figures, medium),

@@ -1,7 +1,7 @@
 """The packet as one HTML file: no network, no outside file, readable without a script.
 
-A strict content-security policy names the hashes of the one style sheet and the one script; the page may load nothing
-but the typefaces that it carries.
+A strict content-security policy names the hashes of the one style sheet and of each script; the page may load nothing
+but the typefaces that it carries. Vega stands in the page once, for all of its charts.
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ from pathlib import Path
 from markupsafe import Markup
 
 from molforge_eval.report.evidence import Evidence
+from molforge_eval.report.live_charts import live_charts, script_json, vega_bundle
 from molforge_eval.report.render import Svg
-from molforge_eval.report.theme import palettes
+from molforge_eval.report.theme import palettes, variable
 from molforge_eval.report.wording import Medium, open_templates, words_for
 from molforge_eval.shipped import font_folder, template_folder
 
@@ -37,16 +38,21 @@ def render_page(evidence: Evidence, figures: Mapping[str, Svg], *, templates: Pa
     hues = palettes()
     sheets = [environment.get_template(name).render(**hues) for name in ("base.css.j2", "page.css.j2")]
     style = font_faces(_woff2) + "".join(sheets)
-    script = (template_folder() / "page.js").read_text(encoding="utf-8")
+    charts = live_charts(evidence, frozenset(figures))
+    scripts = {"script": _script("page.js")}
+    if charts["charts"]:
+        scripts |= {"vega": vega_bundle(), "charts_script": _script("charts.js")}
+    sources = " ".join(f"'{_source_hash(script)}'" for script in scripts.values())
     policy = (
-        f"default-src 'none'; style-src '{_source_hash(style)}'; script-src '{_source_hash(script)}'; "
+        f"default-src 'none'; style-src '{_source_hash(style)}'; script-src {sources}; "
         "font-src data:; base-uri 'none'; form-action 'none'"
     )
     text = environment.get_template("page.html.j2").render(
-        **words_for(evidence, figures, Medium(paint_by_role, lambda role: f"var(--{role})", shelf=None)),
+        **words_for(evidence, figures, Medium(paint_by_role, variable, shelf=None)),
         policy=policy,
         style=Markup(style),  # noqa: S704 # our own sheet
-        script=Markup(script),  # noqa: S704 # our own script
+        charts=script_json(charts) if charts["charts"] else None,
+        **{name: Markup(script) for name, script in scripts.items()},  # noqa: S704 # our own scripts
     )
     return text.encode("utf-8")
 
@@ -61,6 +67,10 @@ def font_faces(address: Callable[[str], str]) -> str:
         f'@font-face{{font-family:"{family}";font-weight:{weight};font-display:block;src:url({address(name)})}}\n'
         for family, weight, name in FACES
     )
+
+
+def _script(name: str) -> str:
+    return (template_folder() / name).read_text(encoding="utf-8")
 
 
 def _woff2(name: str) -> str:

@@ -13,6 +13,13 @@ if TYPE_CHECKING:
     from molforge_eval.report.render import Chart
 
 
+_TIP = (
+    r"datum.phase + '\nstrict score: ' + format(datum.score, '.2f')"
+    r" + '\ntraining reward: ' + format(datum.reward, '.2f')"
+)
+"""What a mark says; there are too many of them to carry it one by one."""
+
+
 class Phase(NamedTuple):
     """How the episodes of one part of training are drawn."""
 
@@ -30,15 +37,24 @@ PHASES = (
 )
 
 
-def paid_chart(episodes: Sequence[PaidEpisode], *, size: Size) -> Chart:
-    """Draw every episode that the evidence holds, the late ones on top."""
+def paid_chart(
+    episodes: Sequence[PaidEpisode], *, size: Size, legend_columns: int | None = None, live: bool = False
+) -> Chart:
+    """Draw every episode that the evidence holds, the late ones on top.
+
+    Args:
+        episodes: The episodes.
+        size: Inner size.
+        legend_columns: Entries of the legend side by side; all of them when absent.
+        live: Say what a mark is.
+    """
     import altair as alt
 
     used = [phase for phase in PHASES if any(episode.phase == phase.name for episode in episodes)]
     labels = [phase.label for phase in used]
     strokes = [colour(phase.role) for phase in used]
     fills = [colour(phase.role if phase.is_filled else "paper") for phase in used]
-    legend = alt.Legend(symbolSize=60, columns=len(used))
+    legend = alt.Legend(symbolSize=60, columns=legend_columns or len(used))
     x = alt.X(
         "score:Q",
         title="strict final_score of the episode",
@@ -55,7 +71,7 @@ def paid_chart(episodes: Sequence[PaidEpisode], *, size: Size) -> Chart:
             for episode in episodes
             if episode.phase == phase.name
         ]
-        layers.append(
+        layer = (
             alt.Chart(alt.InlineData(values=rows))
             .mark_point(size=24, strokeWidth=1.1, opacity=0.75)
             .encode(
@@ -68,4 +84,5 @@ def paid_chart(episodes: Sequence[PaidEpisode], *, size: Size) -> Chart:
                 fill=alt.Fill("phase:N", scale=alt.Scale(domain=labels, range=fills), legend=legend),
             )
         )
+        layers.append(layer.encode(tooltip=alt.value(alt.ExprRef(expr=_TIP))) if live else layer)
     return alt.layer(*layers).properties(width=size.width, height=size.height)

@@ -6,22 +6,30 @@ An unknown typeface would fall back without a word, so the fonts are registered 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from molforge_eval.report.theme import chart_settings, palettes
+from molforge_eval.report.theme import FONT, TEXT_SIZE, chart_settings, palettes
 from molforge_eval.shipped import font_folder
 
 if TYPE_CHECKING:
     import altair as alt
 
-    Chart: TypeAlias = alt.LayerChart | alt.FacetChart | alt.HConcatChart
+    Chart: TypeAlias = alt.LayerChart | alt.FacetChart | alt.HConcatChart | alt.VConcatChart
 
-_VEGA_LITE = "6.4"
+VEGA_LITE = "6.4"
 _PIXELS_PER_INCH = 150.0
 _ID = re.compile(r'\bid="([^"]+)"')
-_SPOKEN = re.compile(r' (?:aria-[a-z]+|role)="[^"]*"')
-"""What the drawing says of each of its marks; a page gives the whole picture one text instead."""
+_TAG = re.compile(r"<[^<>]+>")
+_GROUND = re.compile(r'<path class="(?:background|foreground)"(?:(?! fill=| stroke=)[^<>])*/>')
+_UNSEEN = re.compile(r' (?:class|role|aria-[a-z]+|pointer-events)="[^"]*"| opacity="1"')
+"""What a picture does not show; a page gives the whole of it one text instead of one for each mark."""
+_FRACTION = re.compile(r"-?\d+\.\d+(?:e-?\d+)?")
+_STAMP = re.compile(r'<path transform="translate\(([^()"]+)\)"([^<>]*)/>')
+_FEW = 3
+_FACE = f' font-family="{FONT}" font-size="{TEXT_SIZE}px"'
+_EMPTY = re.compile(r"<g(?: [^<>]*)?></g>")
 _OPENING = re.compile(r"^<svg ([^>]*)>(.*)</svg>\s*$", re.DOTALL)
 
 
@@ -44,7 +52,7 @@ def svg_of(chart: Chart, *, prefix: str) -> Svg:
     import vl_convert
 
     _register_fonts()
-    text = vl_convert.vegalite_to_svg(_specification(chart), vl_version=_VEGA_LITE, allowed_base_urls=[])
+    text = vl_convert.vegalite_to_svg(_specification(chart), vl_version=VEGA_LITE, allowed_base_urls=[])
     return renumbered(text, prefix)
 
 
@@ -56,16 +64,16 @@ def png_of(chart: Chart) -> bytes:
     specification = _specification(chart)
     specification["config"]["background"] = palettes()["light"]["paper"]
     specification["config"]["padding"] = 16
-    return vl_convert.vegalite_to_png(specification, vl_version=_VEGA_LITE, ppi=_PIXELS_PER_INCH, allowed_base_urls=[])
+    return vl_convert.vegalite_to_png(specification, vl_version=VEGA_LITE, ppi=_PIXELS_PER_INCH, allowed_base_urls=[])
 
 
 def renumbered(text: str, prefix: str) -> Svg:
-    """Take an SVG document apart and give its ids a prefix and their order of appearance.
+    """Take an SVG document apart, leave out what shows nothing, and give its ids a prefix and their order.
 
     Raises:
         ValueError: The text is not one SVG element.
     """
-    text = _SPOKEN.sub("", text)
+    text = _shared(_lightened(text))
     names = {name: f"{prefix}-{number}" for number, name in enumerate(dict.fromkeys(_ID.findall(text)))}
     for name, new in names.items():
         text = text.replace(f'id="{name}"', f'id="{new}"').replace(f"url(#{name})", f"url(#{new})")
@@ -77,6 +85,38 @@ def renumbered(text: str, prefix: str) -> Svg:
     return Svg(width, height, opening[2])
 
 
+def _lightened(text: str) -> str:
+    """Leave out what is not seen: grounds without a colour, roles, digits below a hundredth of a pixel."""
+    text = _TAG.sub(lambda tag: _FRACTION.sub(_hundredths, _UNSEEN.sub("", tag[0])), _GROUND.sub("", text))
+    while _EMPTY.search(text):
+        text = _EMPTY.sub("", text)
+    return text
+
+
+def _shared(text: str) -> str:
+    """Write a form that stands at several places once, and the one face of nearly all texts once."""
+    forms = Counter(form for _, form in _STAMP.findall(text))
+    often = {form: f"form{number}" for number, form in enumerate(forms) if forms[form] > _FEW}
+    text = _STAMP.sub(
+        lambda stamp: f'<use href="#{often[stamp[2]]}"{_place(stamp[1])}/>' if stamp[2] in often else stamp[0], text
+    )
+    text = re.sub(rf"(<text [^<>]*){_FACE}", r"\1", text)
+    defined = "".join(f'<path id="{name}"{form}/>' for form, name in often.items())
+    drawing = f"<g{_FACE}><defs>{defined}</defs>" if often else f"<g{_FACE}>"
+    opening, rest = text.split(">", 1)
+    return f"{opening}>{drawing}{rest.rstrip().removesuffix('</svg>')}</g></svg>"
+
+
+def _place(offset: str) -> str:
+    x, _, y = offset.partition(",")
+    return f' x="{x}" y="{y}"'
+
+
+def _hundredths(number: re.Match[str]) -> str:
+    text = f"{float(number[0]):.2f}".rstrip("0").rstrip(".")
+    return "0" if text == "-0" else text
+
+
 def _attribute(tag: str, name: str) -> str:
     found = re.search(rf'\b{name}="([0-9.]+)(?:px)?"', tag)
     if found is None:
@@ -85,6 +125,7 @@ def _attribute(tag: str, name: str) -> str:
 
 
 def _specification(chart: Chart) -> dict[str, Any]:
+    """Write a chart down as Vega-Lite, in our look."""
     specification: dict[str, Any] = chart.to_dict(validate=False)
     specification["config"] = chart_settings()
     return specification

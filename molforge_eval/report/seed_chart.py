@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from molforge_eval.report.curves import Size
 from molforge_eval.report.evidence import Evidence
+from molforge_eval.report.numerals import decimal
 from molforge_eval.report.scores import MEAN
 from molforge_eval.report.section_evidence import SeedLine, SeedPair
 from molforge_eval.report.theme import colour
@@ -60,12 +61,14 @@ def has_pair(evidence: Evidence) -> bool:
     return table is not None and any(score is not None for line in table.lines for score in line.mean)
 
 
-def seed_chart(evidence: Evidence, *, size: Size) -> Chart:
+def seed_chart(evidence: Evidence, *, size: Size, per_row: int = MOST_PANELS, live: bool = False) -> Chart:
     """Draw the seeds of the table, those that rose most on top.
 
     Args:
         evidence: Its seed table has a score.
-        size: Inner size of all panels together; the height goes by the seeds.
+        size: Inner size of the panels side by side; the height goes by the seeds.
+        per_row: Most panels side by side.
+        live: Say what a point is.
     """
     import altair as alt
 
@@ -86,12 +89,17 @@ def seed_chart(evidence: Evidence, *, size: Size) -> Chart:
     )
     columns = []
     for number, panel in enumerate(panels):
-        shown = y if number == 0 else alt.Y("seed:N", sort=names, title=None, axis=None)
-        layers = [*_rungs(evidence, panel), *_strips(lines, panel, x, shown, is_claimed=is_claimed)]
+        shown = y if number % per_row == 0 else alt.Y("seed:N", sort=names, title=None, axis=None)
+        layers = [*_rungs(evidence, panel), *_strips(lines, panel, x, shown, is_claimed=is_claimed, live=live)]
         title = alt.TitleParams(panel.label, anchor="middle", fontSize=11, fontWeight=600, color=colour("ink"))
-        width = (size.width - 16 * (len(panels) - 1)) // len(panels)
+        beside = min(len(panels), per_row)
+        width = (size.width - 16 * (beside - 1)) // beside
         columns.append(alt.layer(*layers).properties(width=width, height=max(height, 40), title=title))
-    return alt.hconcat(*columns, spacing=16)
+    if len(columns) <= per_row:
+        return alt.hconcat(*columns, spacing=16)
+    return alt.vconcat(
+        *(alt.hconcat(*columns[at : at + per_row], spacing=16) for at in range(0, len(columns), per_row)), spacing=16
+    )
 
 
 def _panels(evidence: Evidence) -> list[Panel]:
@@ -105,17 +113,20 @@ def _order(line: SeedLine) -> tuple[float, int]:
     return (2.0 if before is None or after is None else before - after, line.seed)
 
 
-def _strips(lines: Sequence[SeedLine], panel: Panel, x: alt.X, y: alt.Y, *, is_claimed: bool) -> Iterator[alt.Chart]:
+def _strips(
+    lines: Sequence[SeedLine], panel: Panel, x: alt.X, y: alt.Y, *, is_claimed: bool, live: bool
+) -> Iterator[alt.Chart]:
     import altair as alt
 
     spans, points = list[dict[str, Any]](), list[dict[str, Any]]()
     for line in lines:
         before, after = panel.pair(line)
         kind = _kind(before, after) if is_claimed else AFTER
+        tip = f"seed {line.seed}, {panel.label}\nbefore: {decimal(before)}\nafter: {decimal(after)}"
         if before is not None:
-            points.append({"seed": str(line.seed), "value": before, "kind": BEFORE.label})
+            points.append({"seed": str(line.seed), "value": before, "kind": BEFORE.label, "tip": tip})
         if after is not None:
-            points.append({"seed": str(line.seed), "value": after, "kind": kind.label})
+            points.append({"seed": str(line.seed), "value": after, "kind": kind.label, "tip": tip})
         if before is not None and after is not None and is_claimed:
             spans.append({"seed": str(line.seed), "value": before, "end": after, "shade": colour(kind.role)})
     kinds = (BEFORE, ROSE, FELL, EQUAL) if is_claimed else (BEFORE, AFTER)
@@ -123,6 +134,7 @@ def _strips(lines: Sequence[SeedLine], panel: Panel, x: alt.X, y: alt.Y, *, is_c
     strokes = [colour(kind.role) for kind in kinds]
     fills = [colour("paper" if kind is BEFORE else kind.role) for kind in kinds]
     legend = alt.Legend(symbolSize=50, columns=len(kinds))
+    tips = {"tooltip": "tip:N"} if live else {}
     yield (
         alt.Chart(alt.InlineData(values=spans))
         .mark_rule(strokeWidth=2, opacity=0.45)
@@ -139,6 +151,7 @@ def _strips(lines: Sequence[SeedLine], panel: Panel, x: alt.X, y: alt.Y, *, is_c
             ),
             stroke=alt.Stroke("kind:N", scale=alt.Scale(domain=domain, range=strokes), legend=legend),
             fill=alt.Fill("kind:N", scale=alt.Scale(domain=domain, range=fills), legend=legend),
+            **tips,
         )
     )
 

@@ -34,10 +34,17 @@ def colour(role: str) -> str:
     return palettes()["light"][role]
 
 
+def variable(role: str) -> str:
+    """Name the colour of a role as the page's style sheet does, which knows it for light and for dark."""
+    return f"var(--{role})"
+
+
 def chart_settings() -> dict[str, Any]:
     """Return the Vega-Lite `config` of every chart: quiet axes, our typeface, no frame."""
     ink, muted, grid, rule = (colour(role) for role in ("ink", "muted", "grid", "rule"))
     return {
+        # A picture has one text in words; a second one for each of its marks would only lengthen it.
+        "aria": False,
         "background": None,
         "font": FONT,
         "padding": 4,

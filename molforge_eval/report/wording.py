@@ -19,7 +19,7 @@ from molforge_env.models import Slot
 from molforge_env.molecules import molecule_from_code
 from molforge_eval.report.drawings import draw_molecule
 from molforge_eval.report.evidence import Evidence
-from molforge_eval.report.figures import SCREEN_ONLY
+from molforge_eval.report.figures import NARROW
 from molforge_eval.report.number_book import Number, NumberId, Source, words_of
 from molforge_eval.report.numerals import percent, short_commit, short_hash
 from molforge_eval.report.quoting import quote
@@ -130,11 +130,20 @@ def words_for(evidence: Evidence, figures: Mapping[str, Svg], medium: Medium) ->
         figures: The charts by name; one that was not drawn is absent and stands as nothing.
         medium: How colours are named where the words will stand.
     """
-    wanted = {name: svg for name, svg in figures.items() if medium.shelf is None or name not in SCREEN_ONLY}
+    wanted = {name: svg for name, svg in figures.items() if medium.shelf is None or not name.endswith(NARROW)}
     placed = {name: medium.place(name, svg) for name, svg in wanted.items()}
 
+    drawn_before = set[str]()
+
     def drawings(code: str, changed: Slot | None) -> Picture:
-        return medium.place(f"{code}-{changed or 'whole'}", draw_molecule(code, changed))
+        name = f"{code}-{changed or 'whole'}"
+        picture = medium.place(name, draw_molecule(code, changed))
+        if medium.shelf is not None:
+            return picture
+        if name in drawn_before:
+            return picture._replace(body=Markup('<use href="#molecule-{}"/>').format(name))
+        drawn_before.add(name)
+        return picture._replace(body=Markup('<g id="molecule-{}">{}</g>').format(name, picture.body))
 
     return {
         "evidence": evidence,

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from old_cases import CASES as OLD_CASES
+from packet_pages import HOSTILE, chromium, hostile_old_run, hostile_run, page_address
+from playwright.sync_api import Browser
 
 from molforge_eval.catalogue import finding
 from molforge_eval.findings import Finding
@@ -190,3 +192,30 @@ def entry(check: Check, scored: Scored) -> Callable[..., Entry]:
         return Entry(Path(f"run-{number}"), checked._replace(run=run, root_sha256=f"{number:064x}"), None)
 
     return make
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """One browser for the tests of a file; it does not outlive them, for its event loop would be in others' way."""
+    with chromium() as found:
+        yield found
+
+
+@pytest.fixture(scope="session")
+def sound_address(built_run: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The page of a run without a fault."""
+    run = Path(shutil.copytree(built_run, tmp_path_factory.mktemp("sound") / "run"))
+    return page_address(run, replay=False)
+
+
+@pytest.fixture(scope="session")
+def hostile_address(built_run: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The page of a run that tries to break out of it."""
+    run = hostile_run(built_run, tmp_path_factory.mktemp("hostile") / "run")
+    return page_address(run, title=HOSTILE[:200])
+
+
+@pytest.fixture(scope="session")
+def hostile_old_address(old_run: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The page of a run in the public script's layout that tries to break out of it."""
+    return page_address(hostile_old_run(old_run, tmp_path_factory.mktemp("hostile-old") / "run"))

@@ -20,7 +20,7 @@ def test_ids_of_one_chart_carry_its_name_and_start_at_nought() -> None:
         "a",
     )
 
-    assert svg.body == '<clipPath id="a-0"/><g clip-path="url(#a-0)"/>'
+    assert svg.body == '<g font-family="Inter" font-size="11px"><clipPath id="a-0"/><g clip-path="url(#a-0)"/></g>'
     assert (svg.width, svg.height) == (10.0, 4.0)
 
 
@@ -77,7 +77,30 @@ def test_a_plan_without_any_evaluation_draws_no_chart_of_reference_policies_alon
     assert "hero" not in draw_figures(evidence)
 
 
-def test_the_first_chart_has_a_narrow_form_that_a_phone_shows_whole(figures) -> None:
-    assert figures["hero_narrow"].width < 360
+def test_every_chart_has_a_form_that_a_phone_shows_whole(figures) -> None:
+    narrowest = {name.removesuffix("_narrow"): figures[name].width for name in sorted(figures)}
+
     assert figures["hero"].width > 500
-    assert figures["hero_narrow"].height >= figures["hero"].height
+    assert {name: width for name, width in narrowest.items() if width > 350} == {}
+
+
+def test_a_picture_keeps_what_it_shows_and_nothing_else() -> None:
+    svg = renumbered(
+        '<svg width="9" height="9"><g class="a" role="graphics-object"><path class="background" d="M0,0" opacity="1"/>'
+        '<path class="background" d="M0.123456,0" fill="#fff"/><g aria-hidden="true"></g>'
+        '<text> class="b" role="c" 1.23456</text></g></svg>',
+        "a",
+    )
+
+    inside = '<g><path d="M0.12,0" fill="#fff"/><text> class="b" role="c" 1.23456</text></g>'
+
+    assert svg.body == f'<g font-family="Inter" font-size="11px">{inside}</g>'
+
+
+def test_a_form_that_stands_at_many_places_is_written_once() -> None:
+    stamps = "".join(f'<path transform="translate({x},7)" d="M0,0h1" fill="#fff"/>' for x in range(4))
+    svg = renumbered(f'<svg width="9" height="9"><g>{stamps}</g></svg>', "a")
+
+    assert svg.body.count("M0,0h1") == 1
+    assert '<defs><path id="a-0" d="M0,0h1" fill="#fff"/></defs>' in svg.body
+    assert [f'<use href="#a-0" x="{x}" y="7"/>' in svg.body for x in range(4)] == [True] * 4
