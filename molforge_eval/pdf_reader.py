@@ -11,11 +11,12 @@ import resource
 import sys
 import zlib
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import orjson
+
+from molforge_eval import pdf_page
 
 if TYPE_CHECKING:
     import pikepdf
@@ -32,7 +33,6 @@ _MOST_NODES = 2_000
 _DEEPEST = 16
 _MOST_ACTIVE = 50
 _MOST_STRANGE = 20
-_LONGEST_KIND = 40
 _LONGEST_NAME = 400
 _LONGEST_PAGE = 100_000
 _GZIP = 31
@@ -127,14 +127,15 @@ def _read(pdf: pikepdf.Pdf, folder: Path, order: dict[str, Any]) -> dict[str, An
         except _BrokenError as error:
             entry["fault"], entry["reason"] = error.fault, str(error)
             (folder / piece).unlink(missing_ok=True)
+    words = pdf_page.read_first_page(pdf)
     return {
         "attachments": entries,
         "attachments_in_all": len(found),
         "active": list(_list_active(pdf)),
         "first_page": {
-            "words": read_first_page(pdf),
-            "creator": _plain_text(_creator_of(pdf)),
-            "strange": sorted(set(_list_strange(pdf)))[:_MOST_STRANGE],
+            "words": None if words is None else _plain_text(words, _LONGEST_PAGE),
+            "creator": _plain_text(pdf_page.creator_of(pdf)),
+            "strange": sorted({_plain_text(kind) for kind in pdf_page.list_strange(pdf)})[:_MOST_STRANGE],
         },
     }
 
@@ -281,61 +282,6 @@ def _kinds_of(entry: Any, depth: int) -> Iterator[str]:
         value: Any = entry.get(key)
         if isinstance(value, pikepdf.Dictionary | pikepdf.Array) and not value.is_indirect:
             yield from _kinds_of(value, depth + 1)
-
-
-def _creator_of(pdf: pikepdf.Pdf) -> str:
-    with suppress(KeyError, AttributeError, ValueError, TypeError):
-        return str(pdf.trailer["/Info"]["/Creator"])
-    return ""
-
-
-def _list_strange(pdf: pikepdf.Pdf) -> Iterator[str]:
-    """Name what lies on the first page beside words, drawings and links: it can cover them."""
-    import pikepdf
-
-    with suppress(KeyError, AttributeError, IndexError, ValueError, TypeError):
-        page = pdf.pages[0].obj
-        if isinstance(page.get("/Contents"), pikepdf.Array) and len(page["/Contents"]) > 1:
-            yield "a drawing put over it"
-        kinds = (str(entry.get("/Subtype")) for entry in page.get("/Annots", ()))
-        yield from (f"a note of kind {kind[1:_LONGEST_KIND]}" for kind in kinds if kind != "/Link")
-        pictures: Any = page["/Resources"].get("/XObject", {})
-        if any(str(pictures[name].get("/Subtype")) == "/Image" for name in pictures.keys()):  # noqa: SIM118 - no mapping
-            yield "a picture of points"
-
-
-def read_first_page(pdf: pikepdf.Pdf) -> str | None:
-    """Read the words of the first page without blanks, by the table of characters of each typeface."""
-    import pikepdf
-
-    with suppress(pikepdf.PdfError, KeyError, AttributeError, IndexError, ValueError, TypeError):
-        page = pdf.pages[0]
-        fonts = page.obj["/Resources"]["/Font"]
-        tables = {name: _characters(fonts[name]) for name in fonts.keys()}  # noqa: SIM118 - no mapping
-        words: list[str] = []
-        table: dict[int, str] = {}
-        for instruction in pikepdf.parse_content_stream(page, "Tf Tj TJ"):
-            operands: Any = instruction.operands
-            if str(instruction.operator) == "Tf":
-                table = tables.get(str(operands[0]), {})
-                continue
-            pieces = operands[0] if isinstance(operands[0], pikepdf.Array) else [operands[0]]
-            for piece in pieces:
-                if isinstance(piece, pikepdf.String):
-                    code = bytes(piece)
-                    words += [table.get(int.from_bytes(code[at : at + 2]), "") for at in range(0, len(code), 2)]
-        return _plain_text("".join("".join(words).split()), _LONGEST_PAGE)
-    return None
-
-
-def _characters(font: Any) -> dict[int, str]:
-    lines = font["/ToUnicode"].read_bytes().decode("latin-1").splitlines()
-    table = {}
-    for line in lines:
-        code, _, text = line.partition("> <")
-        if code.startswith("<") and text.endswith(">"):
-            table[int(code[1:], 16)] = bytes.fromhex(text[:-1]).decode("utf-16-be", "replace")
-    return table
 
 
 def _plain_text(text: str, longest: int = _LONGEST_NAME) -> str:

@@ -253,9 +253,18 @@ def _drawing(pdf: pikepdf.Pdf) -> None:
     page.Contents = pikepdf.Array([page.Contents, pdf.make_stream(b"1 g 0 0 600 800 re f")])
 
 
+def _broken_notes(pdf: pikepdf.Pdf) -> None:
+    pdf.pages[0].obj.Annots = pikepdf.Array([1])
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
-    [(_picture, "a picture of points"), (_note, "a note of kind FreeText"), (_drawing, "a drawing put over it")],
+    [
+        (_picture, "a picture of points"),
+        (_note, "a note of kind FreeText"),
+        (_drawing, "a drawing put over it"),
+        (_broken_notes, "what cannot be listed"),
+    ],
 )
 def test_what_is_put_over_the_first_page_is_named(run_copy: Path, change: Any, words: str) -> None:
     found = validate(packet_of(run_copy, change=change)).findings

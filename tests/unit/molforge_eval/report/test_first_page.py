@@ -14,7 +14,7 @@ import pytest
 from evidence_cases.building import Corpus
 from first_page_states import STATES, make_state
 
-from molforge_eval.pdf_reader import read_first_page
+from molforge_eval.pdf_page import read_first_page
 from molforge_eval.report.build import PacketOptions, build_packet
 from molforge_eval.report.evidence import Evidence
 from molforge_eval.report.figures import draw_figures
