@@ -16,7 +16,7 @@ from molforge_eval.findings import Finding
 from molforge_eval.records.fields import Count, EndedBy, MoleculeCode, Sha256
 from molforge_eval.report.number_book import Number, NumberId
 from molforge_eval.report.old_evidence import OldStatement
-from molforge_eval.report.section_evidence import ActionShift, Exploration, PaidEpisode, SeedTable, Surrounding
+from molforge_eval.report.section_evidence import ActionShift, Exploration, PaidPoint, SeedTable, Surrounding
 from molforge_eval.report.series import ActionShare, Curve
 from molforge_eval.verdict import Outcome
 
@@ -236,8 +236,8 @@ class Evidence(FrozenModel):
     phases: tuple[PhaseRow, ...]
     shift: ActionShift | None
     """`None` without both evaluations."""
-    paid: tuple[PaidEpisode, ...]
-    """Training episodes with a reward and a score, or so many of them as are drawn."""
+    paid: tuple[PaidPoint, ...]
+    """Training episodes by reward and score, the most frequent points when there are too many to draw."""
     exploration: Exploration | None
     """`None` where the layout records no molecule."""
     transcripts: tuple[Transcript, ...]

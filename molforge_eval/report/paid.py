@@ -11,8 +11,7 @@ import polars as pl
 from molforge_eval import layout
 from molforge_eval.report.number_book import NumberBook
 from molforge_eval.report.numerals import decimal, whole
-from molforge_eval.report.section_evidence import PaidEpisode, PaidPhase
-from molforge_eval.report.seed_table import evenly
+from molforge_eval.report.section_evidence import PaidPoint
 from molforge_eval.report.series import thirds
 
 MOST_DRAWN = 600
@@ -21,8 +20,8 @@ _SOURCE = (layout.ROLLOUTS, "columns training_reward, episode_score")
 _NONE = "no training episode has both numbers"
 
 
-def put_paid(book: NumberBook, rollouts: pl.DataFrame) -> tuple[PaidEpisode, ...]:
-    """Put down what the best and the worst paid episodes scored, and return the episodes to draw.
+def put_paid(book: NumberBook, rollouts: pl.DataFrame) -> tuple[PaidPoint, ...]:
+    """Put down what the best and the worst paid episodes scored, and return the points to draw.
 
     Args:
         book: Where the numbers go.
@@ -43,7 +42,10 @@ def put_paid(book: NumberBook, rollouts: pl.DataFrame) -> tuple[PaidEpisode, ...
     for name, lines in (("unscored", nothing), ("scored", something)):
         reward = _mean(lines, "training_reward")
         book.put(f"sentinel.{name}_reward", reward, decimal(reward), _SOURCE, reason="there is no such episode")
-    return _drawn(both, rollouts)
+    points = paid_points(both, rollouts)
+    distinct = len(points) or None
+    book.put("sentinel.points", distinct, whole(distinct), _SOURCE, reason=_NONE)
+    return tuple(PaidPoint(*row) for row in points.head(MOST_DRAWN).iter_rows())
 
 
 def paid_episodes(rollouts: pl.DataFrame) -> pl.DataFrame:
@@ -51,21 +53,19 @@ def paid_episodes(rollouts: pl.DataFrame) -> pl.DataFrame:
     return rollouts.filter(pl.col("training_reward").is_not_null() & pl.col("episode_score").is_not_null())
 
 
-def _drawn(both: pl.DataFrame, rollouts: pl.DataFrame) -> tuple[PaidEpisode, ...]:
+def paid_points(both: pl.DataFrame, rollouts: pl.DataFrame) -> pl.DataFrame:
+    """Count the episodes of each part of training by score and reward, to two decimals; the most frequent first."""
     early, late = thirds(rollouts)
-    last_early = early["trainer_step"].max()
-    first_late = late["trainer_step"].min()
-    rows = both.select("trainer_step", "training_reward", "episode_score").rows()
-    ends = (last_early if isinstance(last_early, int) else None, first_late if isinstance(first_late, int) else None)
-    return tuple(PaidEpisode(_phase(step, *ends), score, reward) for step, reward, score in evenly(rows, MOST_DRAWN))
-
-
-def _phase(step: int | None, last_early: int | None, first_late: int | None) -> PaidPhase:
-    if step is None:
-        return "between"
-    if first_late is not None and step >= first_late:
-        return "late"
-    return "early" if last_early is not None and step <= last_early else "between"
+    step = pl.col("trainer_step")
+    is_late = step.is_in(late["trainer_step"].drop_nulls().unique().to_list())
+    is_early = step.is_in(early["trainer_step"].drop_nulls().unique().to_list())
+    phase = pl.when(is_late).then(pl.lit("late")).when(is_early).then(pl.lit("early")).otherwise(pl.lit("between"))
+    return (
+        both.select(phase.alias("phase"), pl.col("episode_score").round(2), pl.col("training_reward").round(2))
+        .group_by("phase", "episode_score", "training_reward")
+        .len()
+        .sort(["len", "phase", "episode_score", "training_reward"], descending=[True, False, False, False])
+    )
 
 
 def _mean(lines: pl.DataFrame, column: str) -> float | None:

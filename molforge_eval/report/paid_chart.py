@@ -1,4 +1,7 @@
-"""The chart of what was paid for what: one mark a training episode, its strict score against its training reward."""
+"""The chart of what was paid for what: training episodes by strict score and training reward.
+
+A mark stands for the episodes of one score and one reward; its area grows with their number.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +9,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from molforge_eval.report.curves import Size
-from molforge_eval.report.section_evidence import PaidEpisode
+from molforge_eval.report.section_evidence import PaidPoint
 from molforge_eval.report.theme import colour
 
 if TYPE_CHECKING:
     from molforge_eval.report.render import Chart
+
+_SHOWN_COUNTS = (1, 10, 100, 1_000, 10_000)
 
 
 _TIP = (
@@ -38,19 +43,19 @@ PHASES = (
 
 
 def paid_chart(
-    episodes: Sequence[PaidEpisode], *, size: Size, legend_columns: int | None = None, live: bool = False
+    points: Sequence[PaidPoint], *, size: Size, legend_columns: int | None = None, live: bool = False
 ) -> Chart:
-    """Draw every episode that the evidence holds, the late ones on top.
+    """Draw every point that the evidence holds, the late ones on top.
 
     Args:
-        episodes: The episodes.
+        points: The points.
         size: Inner size.
         legend_columns: Entries of the legend side by side; all of them when absent.
         live: Say what a mark is.
     """
     import altair as alt
 
-    used = [phase for phase in PHASES if any(episode.phase == phase.name for episode in episodes)]
+    used = [phase for phase in PHASES if any(point.phase == phase.name for point in points)]
     labels = [phase.label for phase in used]
     strokes = [colour(phase.role) for phase in used]
     fills = [colour(phase.role if phase.is_filled else "paper") for phase in used]
@@ -64,19 +69,33 @@ def paid_chart(
     y = alt.Y(
         "reward:Q", title="training reward of the episode", scale=alt.Scale(zero=True), axis=alt.Axis(tickCount=5)
     )
+    most = max((point.episodes for point in points), default=1)
+    area = alt.Size(
+        "episodes:Q",
+        scale=alt.Scale(type="linear", domain=[0, max(most, 10)], range=[14, 420]),
+        legend=alt.Legend(
+            title="episodes",
+            orient="right" if legend_columns is None else "top",
+            values=[count for count in _SHOWN_COUNTS if count <= max(most, 10)],
+            format="d",
+            symbolFillColor=colour("muted"),
+            symbolStrokeWidth=0,
+        ),
+    )
     layers = []
     for phase in used:
         rows = [
-            {"score": episode.score, "reward": episode.reward, "phase": phase.label}
-            for episode in episodes
-            if episode.phase == phase.name
+            {"score": point.score, "reward": point.reward, "phase": phase.label, "episodes": point.episodes}
+            for point in points
+            if point.phase == phase.name
         ]
         layer = (
             alt.Chart(alt.InlineData(values=rows))
-            .mark_point(size=24, strokeWidth=1.1, opacity=0.75)
+            .mark_point(strokeWidth=1.1, opacity=0.75)
             .encode(
                 x=x,
                 y=y,
+                size=area,
                 shape=alt.Shape(
                     "phase:N", scale=alt.Scale(domain=labels, range=[phase.shape for phase in used]), legend=legend
                 ),

@@ -80,12 +80,13 @@ class SeedTable(FrozenModel):
     """A difference may be stated."""
 
 
-class PaidEpisode(NamedTuple):
-    """One training episode: in which part of training it was played, its strict score and its reward."""
+class PaidPoint(NamedTuple):
+    """Training episodes of one part of training with one strict score and one reward, both to two decimals."""
 
     phase: PaidPhase
     score: float
     reward: float
+    episodes: int
 
 
 class ActionShift(FrozenModel):

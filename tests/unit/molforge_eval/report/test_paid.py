@@ -50,18 +50,20 @@ def test_without_an_episode_every_number_is_unknown() -> None:
     assert {number.value for number in numbers.values()} == {None}
 
 
-def test_an_episode_belongs_to_the_third_of_its_step() -> None:
-    drawn, _ = numbers_of(log(*((step, 1.0, 0.5) for step in (0, 1, 2, 3, 4, 5, None))))
+def test_episodes_of_one_score_and_reward_are_one_point_of_the_third_of_their_steps() -> None:
+    steps = (0, 1, 2, 3, 4, 5, None)
+    drawn, numbers = numbers_of(log(*((step, 1.001, 0.5) for step in steps)))
 
-    assert [episode.phase for episode in drawn] == ["early", "early", "between", "between", "late", "late", "between"]
+    assert drawn == (("between", 0.5, 1.0, 3), ("early", 0.5, 1.0, 2), ("late", 0.5, 1.0, 2))
+    assert numbers["points"].value == 3
 
 
-def test_many_episodes_are_drawn_by_some_of_them_and_counted_whole() -> None:
-    drawn, numbers = numbers_of(log(*((step, float(step), 0.0) for step in range(5000))))
+def test_of_many_points_the_most_frequent_are_drawn_and_the_episodes_counted_whole() -> None:
+    drawn, numbers = numbers_of(log((0, 7.0, 0.0), *((0, float(step), 0.0) for step in range(5000))))
 
     assert len(drawn) == MOST_DRAWN
-    assert (drawn[0].reward, drawn[-1].reward) == (0.0, 4999.0)
-    assert numbers["unscored"].value == 5000
+    assert drawn[0] == ("early", 0.0, 7.0, 2)
+    assert (numbers["points"].value, numbers["unscored"].value) == (5000, 5001)
 
 
 def test_a_part_of_training_that_has_no_episode_has_no_entry_in_the_legend() -> None:

@@ -110,3 +110,24 @@ def test_a_seed_that_fell_has_a_mark_of_its_own(evidence_of) -> None:
 def test_nothing_is_said_to_have_risen_where_no_difference_is_claimed(evidence_of) -> None:
     assert kinds_of(seed_chart(evidence_of("withheld"), size=Size(600, 0))) == {"before", "after"}
     assert not has_pair(evidence_of("no plan"))
+
+
+def test_strange_task_names_are_shown_escaped_and_break_no_id(check, plan, random_evaluation) -> None:
+    from molforge_eval.report.figures import draw_figures
+    from molforge_eval.report.page import render_page
+
+    strange = ("mean", '"><script>alert(1)</script>', "a.b", "mean")
+    parts = tuple(part.model_copy(update={"tasks": strange}) for part in plan.parts)
+    asked = plan.model_copy(update={"parts": parts})
+    episodes = tuple(
+        episode.model_copy(update={"scenario_id": strange[place % 3], "seed": place // 3})
+        for place, episode in enumerate(random_evaluation.episodes)
+    )
+    played = random_evaluation.model_copy(update={"episodes": episodes})
+    evidence = assemble_evidence(check(played, played, asked))
+    page = render_page(evidence, draw_figures(evidence)).decode()
+
+    assert evidence.seed_table.has_tasks
+    assert [row.task for row in evidence.tasks] == ["task-0", "task-1", "task-2"]
+    assert "<script>alert(1)" not in page
+    assert "seed.0.task-1.before" in evidence.by_id
