@@ -20,7 +20,7 @@ _SHOWN_COUNTS = (1, 10, 100, 1_000, 10_000)
 
 _TIP = (
     r"datum.phase + '\nstrict score: ' + format(datum.score, '.2f')"
-    r" + '\ntraining reward: ' + format(datum.reward, '.2f')"
+    r" + '\ntraining reward: ' + format(datum.reward, '.2f') + '\nepisodes: ' + datum.episodes"
 )
 """What a mark says; there are too many of them to carry it one by one."""
 
