@@ -79,7 +79,7 @@ def paid_chart(
             values=[count for count in _SHOWN_COUNTS if count <= max(most, 10)],
             format="d",
             symbolFillColor=colour("muted"),
-            symbolStrokeWidth=0,
+            symbolStrokeColor=colour("muted"),
         ),
     )
     layers = []

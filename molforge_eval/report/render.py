@@ -23,8 +23,11 @@ _PIXELS_PER_INCH = 150.0
 _ID = re.compile(r'\bid="([^"]+)"')
 _TAG = re.compile(r"<[^<>]+>")
 _GROUND = re.compile(r'<path class="(?:background|foreground)"(?:(?! fill=| stroke=)[^<>])*/>')
-_UNSEEN = re.compile(r' (?:class|role|aria-[a-z]+|pointer-events)="[^"]*"| opacity="1"')
-"""What a picture does not show; a page gives the whole of it one text instead of one for each mark."""
+_UNSEEN = re.compile(
+    r' (?:class="(?!mark-text role-(?:axis|legend)-label")|(?:role|aria-[a-z]+|pointer-events)=")[^"]*"| opacity="1"'
+)
+"""What a picture does not show; a page gives the whole of it one text instead of one for each mark. That a text is the
+label of a scale stays: such a numeral is no number of the run."""
 _FRACTION = re.compile(r"-?\d+\.\d+(?:e-?\d+)?")
 _STAMP = re.compile(r'<path transform="translate\(([^()"]+)\)"([^<>]*)/>')
 _FEW = 3

@@ -15,6 +15,7 @@ OUR_EXPRESSIONS = re.compile(
     r"|datum\.step >= first - \d+ && datum\.step <= last \+ \d+|datum\.value % 1 \? '' : datum\.label"
     r"|datum\.phase \+ '\\nstrict score: ' \+ format\(datum\.score, '\.2f'\)"
     r" \+ '\\ntraining reward: ' \+ format\(datum\.reward, '\.2f'\)"
+    r" \+ '\\nepisodes: ' \+ datum\.episodes"
 )
 
 
