@@ -26,6 +26,7 @@ from molforge_eval.records import (
     TrainerRow,
 )
 from molforge_eval.records.artifacts import AdapterConfig, ArchiveListing, MetricsRow, PdfListing
+from molforge_eval.records.conversations import Conversation
 from molforge_eval.records.identity import AdapterHeader, PlotText
 from molforge_eval.records.old import (
     OldEvaluation,
@@ -53,6 +54,7 @@ def models() -> Mapping[str, type[BaseModel]]:
         "archive_listing": ArchiveListing,
         "checksums": Checksums,
         "comparison": ComparisonEvidence,
+        "conversation": Conversation,
         "eval_plan": EvaluationPlan,
         "evaluation": Evaluation,
         "evaluation_v0": OldEvaluation,

@@ -44,6 +44,7 @@ from molforge_eval.checks import (
     trainer_means,
     training,
 )
+from molforge_eval.conversations import is_conversation_file, read_conversations
 from molforge_eval.findings import Finding
 from molforge_eval.json_positions import lines_of_pointers
 from molforge_eval.ledger import Ledger
@@ -110,16 +111,35 @@ _SEVERITIES = ("error", "warning", "info")
 
 
 def validate(path: Path, limits: Limits = DEFAULT_LIMITS) -> ValidationResult:
-    """Validate a run directory, an archive of one or its packet PDF, up to level E2.
+    """Validate a run directory, an archive of one, its packet PDF, or a file of conversations, up to level E2.
 
     Args:
-        path: The directory, the archive or the PDF.
+        path: The directory, the archive, the PDF or the file.
         limits: Bounds on what is read.
 
     Raises:
         UnreadableError: The path is absent or holds nothing of a run.
     """
+    if is_conversation_file(path):
+        return _validate_conversations(path, limits)
     return validate_loaded(load(path, limits))
+
+
+def _validate_conversations(path: Path, limits: Limits) -> ValidationResult:
+    file = read_conversations(path, limits)
+    found = in_order(file.ledger.findings())
+    level, denied = level_of(found, "E2")
+    return ValidationResult(
+        run=printable(path.name),
+        run_id=None,
+        run_format=1,
+        level=level,
+        level_reason=denied or "every call of the conversations was played again, and a file of them claims no more",
+        root_sha256=None,
+        counts={"conversations": len(file.conversations), "calls": file.calls},
+        findings=found,
+        omitted=file.ledger.omitted(),
+    )
 
 
 def validate_loaded(run: RunDirectory) -> ValidationResult:

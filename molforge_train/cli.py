@@ -6,6 +6,7 @@ Only the table of settings is imported here, so that `--help` answers at once.
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 import click
@@ -29,21 +30,24 @@ def _setting_flags(command: Callable[..., None]) -> Callable[..., None]:
     return command
 
 
-class _WarmstartLater(click.Group):
-    """A group that imports the recipe of the built-in model only when it is asked about."""
+_LATER = ("data", "warmstart")
+"""Commands whose modules are imported only when they are asked about."""
+
+
+class _Later(click.Group):
+    """A group that imports the module of a command only when it is asked about."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return sorted([*super().list_commands(ctx), "warmstart"])
+        return sorted([*super().list_commands(ctx), *_LATER])
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name == "warmstart":
-            from molforge_train.warmstart_command import command
-
+        if cmd_name in _LATER:
+            command: click.Command = import_module(f"molforge_train.{cmd_name}_command").command
             return command
         return super().get_command(ctx, cmd_name)
 
 
-@click.group(cls=_WarmstartLater, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=_Later, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="molforge-evidence")
 def cli() -> None:
     """Train a language model in the MolForge laboratory and keep the evidence.

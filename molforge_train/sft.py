@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from molforge_env.frozen import FrozenModel
 from molforge_eval.canonical import file_bytes
-from molforge_train.transcripts import Conversation, tools_of
+from molforge_eval.records.conversations import Conversation
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -77,7 +77,7 @@ def train_adapter(
                 kept = {name: round(float(logs[name]), 9) for name in _LOGGED if name in logs}
                 report({"stage": "sft", "step": int(state.global_step), **kept})
 
-    rows = [{"messages": item.chat(), "tools": tools_of(item)} for item in conversations]
+    rows = [{"messages": item.chat(), "tools": list(item.tools)} for item in conversations]
     with warnings.catch_warnings():
         # TRL passes settings by names that transformers is about to drop.
         warnings.simplefilter("ignore", FutureWarning)

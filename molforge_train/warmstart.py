@@ -26,15 +26,17 @@ from molforge_env.frozen import FrozenModel
 from molforge_env.interface import INTERFACE_NAME
 from molforge_env.seeding import stream_seed
 from molforge_eval.canonical import digest, file_bytes, line_bytes, sha256_hex
+from molforge_eval.records.conversations import Conversation
 from molforge_train.base_model import BaseRecipe, build_model, train_base
 from molforge_train.provenance import packages
 from molforge_train.sft import SftRecipe, save_adapter, train_adapter
 from molforge_train.tokenizer import train_tokenizer
-from molforge_train.transcripts import Conversation, TranscriptRecipe, generate_transcripts, tools_of
+from molforge_train.transcripts import TranscriptRecipe, generate_transcripts
 
 PRESET_PREFIX = "warmstart-"
 LOG_NAME = "warmstart_log.jsonl"
 RECIPE_NAME = "recipe.json"
+_PLAYED = {"teacher", "scenario", "observation_length", "messages"}
 _TORCH_SEED_BITS = 32
 _FOLDER_MODE = 0o755
 _FILE_MODE = 0o644
@@ -194,7 +196,7 @@ class _Recorder:
 
     def transcripts(self, stage: str, conversations: list[Conversation]) -> str:
         teachers = Counter(item.teacher for item in conversations)
-        sha256 = digest([item.model_dump(mode="json") for item in conversations])
+        sha256 = digest([item.model_dump(mode="json", include=_PLAYED) for item in conversations])
         line = {"stage": stage, "conversations": len(conversations), "teachers": dict(sorted(teachers.items()))}
         self._write(line_bytes({**line, "sha256": sha256}))
         return sha256
@@ -231,7 +233,7 @@ def render(conversations: list[Conversation]) -> list[str]:
     from trl.chat_template_utils import qwen3_instruct_2507_chat_template
 
     chats = [item.chat() for item in conversations]
-    tools: list[Any] = list(tools_of(conversations[0]))
+    tools: list[Any] = list(conversations[0].tools)
     return list(render_jinja_template(chats, tools=tools, chat_template=qwen3_instruct_2507_chat_template)[0])
 
 

@@ -84,6 +84,7 @@ def test_the_four_programs_have_the_commands_that_the_pages_name() -> None:
         "molforge-eval verify",
         "molforge-report build",
         "molforge-train grpo",
+        "molforge-train data",
         "molforge-train warmstart",
     } <= words
 

@@ -96,7 +96,8 @@ def validate(runs: tuple[Path, ...], *, require: Literal["E0", "E1", "E2"] | Non
     """Check runs: files, schemas, hashes, identity, every recomputed number.
 
     A RUN is a run directory, a zip archive of one, or a packet PDF, whose attachments are the run. A pattern such as
-    'submissions/*.zip' stands for what it matches; ** matches folders of any depth, and no link is followed.
+    'submissions/*.zip' stands for what it matches; ** matches folders of any depth, and no link is followed. A file of
+    conversations for fine-tuning (.jsonl, from `molforge-train data`) is checked too, and each of them played again.
 
     Nothing in a run is executed, no link is followed, nothing is fetched.
 

@@ -14,8 +14,12 @@ from evidence_cases import archives, papers
 from evidence_cases.cases import EXAMPLES, SOUND, Case, read_case
 from evidence_cases.registry import make_edit
 from evidence_cases.seals import SEALS
+from molforge_env.interface import ObservationLength
+from molforge_eval.canonical import line_bytes
+from molforge_train.transcripts import TranscriptRecipe, generate_transcripts
 
 DEFAULT_BASE = "built"
+CONVERSATIONS = "conversations.jsonl"
 SAMPLE = EXAMPLES.parent.parent / "data" / "sample_run.tar.gz"
 
 
@@ -30,7 +34,22 @@ def unpack_sample(root: Path) -> Path:
     return root
 
 
-MAKERS: Mapping[str, Callable[..., Path]] = {"build_run": build_run, "unpack_sample": unpack_sample}
+def write_conversations(root: Path, *, count: int = 3, observation_length: ObservationLength = "compact") -> Path:
+    """Write a file of conversations into a folder of its own."""
+    root.mkdir()
+    recipe = TranscriptRecipe(
+        conversations=count, mixture={"expert": 0.5, "random": 0.5}, observation_length=observation_length
+    )
+    lines = [line_bytes(item.line()) for item in generate_transcripts(recipe, seed=3)]
+    (root / CONVERSATIONS).write_bytes(b"".join(lines))
+    return root
+
+
+MAKERS: Mapping[str, Callable[..., Path]] = {
+    "build_run": build_run,
+    "unpack_sample": unpack_sample,
+    "write_conversations": write_conversations,
+}
 REMAKERS: Mapping[str, Callable[[Path, Path], Path]] = {
     "make_bare_old_run": make_bare_old_run,
     "make_old_run": make_old_run,

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from evidence_cases.building import Corpus, make_case
+from evidence_cases.building import CONVERSATIONS, Corpus, make_case
 from evidence_cases.cases import ExpectedFinding, NamedCase
 from evidence_cases.registry import make_edit
 from molforge_env.command_line import run_to_code
@@ -16,7 +16,7 @@ from molforge_eval.findings import Finding
 from molforge_eval.regeneration import open_wish
 from molforge_eval.replay import verify_loaded
 from molforge_eval.run_directory import RunDirectory, load
-from molforge_eval.validate import CHECKS, OLD_CHECKS, conclude, count_evidence, examine, validate_loaded
+from molforge_eval.validate import CHECKS, OLD_CHECKS, conclude, count_evidence, examine, validate, validate_loaded
 from molforge_eval.validation_result import ValidationResult
 
 
@@ -37,7 +37,10 @@ def judge(named: NamedCase, corpus: Corpus, folder: Path) -> Judged:
     root = folder / "run"
     case = named.case
     target = make_case(case, corpus, root)
+    data = target / CONVERSATIONS
     try:
+        if data.is_file():
+            return Judged(data, root, validate(data, case.limits), None)
         run = load(target, case.limits)
     except UnreadableError as error:
         return Judged(target, root, None, str(error))

@@ -14,13 +14,13 @@ from molforge_env.oracles import true_properties
 from molforge_env.seeding import stream
 from molforge_env.suites import SCENARIO_IDS, ScenarioDraw, resolve_scenario
 from molforge_env.tools import ToolSession
+from molforge_eval.conversations import is_official
 from molforge_train.teachers import TEACHERS
 from molforge_train.transcripts import (
     TranscriptRecipe,
     draw_variants,
     generate_transcripts,
-    is_official,
-    play_conversation,
+    play_messages,
 )
 
 MIXTURE = {"expert": 0.45, "habit": 0.30, "random": 0.25}
@@ -32,8 +32,8 @@ def conversations():
     return list(generate_transcripts(RECIPE, seed=3))
 
 
-def calls_of(conversation):
-    for message in conversation.messages:
+def calls_of(messages):
+    for message in messages:
         for call in message.tool_calls or ():
             yield call.function.name, json.loads(call.function.arguments)
 
@@ -77,7 +77,7 @@ def test_playing_the_calls_again_gives_the_same_texts(conversations):
     for item in conversations[:30]:
         session = ToolSession(observation_length="compact")
         opening = session.start(item.scenario)
-        texts = [session.call(tool, arguments).text for tool, arguments in calls_of(item)]
+        texts = [session.call(tool, arguments).text for tool, arguments in calls_of(item.messages)]
 
         assert item.messages[0].content.endswith(opening)
         assert texts == [message.content for message in item.messages if message.role == "tool"]
@@ -96,7 +96,7 @@ def test_no_text_changes_when_a_hidden_value_is_written_differently(conversation
 
 def test_every_call_fits_the_schema_of_its_tool(conversations):
     for item in conversations:
-        for tool, arguments in calls_of(item):
+        for tool, arguments in calls_of(item.messages):
             assert tool in TOOL_NAMES
             assert set(arguments) <= set(TOOL_ARGUMENTS[tool])
 
@@ -109,10 +109,10 @@ def test_teachers_take_part_by_their_shares(conversations):
 
 def score_of(teacher, seed):
     variant = next(draw_variants(seed))
-    item = play_conversation(teacher, variant, "compact", stream(seed, "test"))
+    messages = play_messages(teacher, variant, "compact", stream(seed, "test"))
     session = ToolSession(observation_length="compact")
     session.start(variant)
-    for tool, arguments in calls_of(item):
+    for tool, arguments in calls_of(messages):
         session.call(tool, arguments)
     return session.scores["final_score"]
 
