@@ -11,9 +11,9 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 STAGES = {
-    "read": "reading the run",
-    "check": "checking it, without playing it again",
-    "play": "checking it, then playing every episode again",
+    "read": "reading",
+    "check": "checking the files",
+    "play": "checking, playing again",
     "judge": "judging before and after",
     "compare": "holding the runs against each other",
     "draw": "drawing the charts",
@@ -55,10 +55,16 @@ def show_progress(*, quiet: bool) -> Iterator[Progress]:
         before = ""
 
         def tell_stage(stage: str) -> None:
-            bar.update(task, description=f"{before}{STAGES[stage]}", total=None, completed=0)
+            nonlocal task
+            # A total that is known cannot be taken back, and the next stage does not know how much it has to do.
+            bar.remove_task(task)
+            task = bar.add_task(f"{before}{STAGES[stage]}", total=None)
 
         def tell_run(number: int, runs: int, name: str) -> None:
             nonlocal before
             before = f"run {number} of {runs}, {name}: " if name else ""
 
-        yield Progress(tell_stage, lambda done, total: bar.update(task, completed=done, total=total), tell_run)
+        def tell_episodes(done: int, total: int) -> None:
+            bar.update(task, completed=done, total=total)
+
+        yield Progress(tell_stage, tell_episodes, tell_run)
