@@ -125,11 +125,28 @@ def words_of(number_id: str) -> NumberWords:
     >>> words_of("score.level_0_easy.before").name
     'level_0_easy, before, sampled'
     """
-    parts = number_id.split(".")
+    pattern, words = _entry_of(number_id)
+    marks = zip(number_id.split("."), pattern.split("."), strict=True)
+    wild = [_wild(part, mark) for part, mark in marks if "*" in mark]
+    return NumberWords(words.name.format(*wild), words.formula.format(*wild))
+
+
+def pattern_of(number_id: str) -> str:
+    """Find the id or pattern under which the words of a number stand.
+
+    Raises:
+        KeyError: No entry and no pattern fits.
+
+    >>> pattern_of("score.level_0_easy.before"), pattern_of("score.mean.before")
+    ('score.*.before', 'score.mean.before')
+    """
+    return _entry_of(number_id)[0]
+
+
+def _entry_of(number_id: str) -> tuple[str, NumberWords]:
     for pattern, words in _entries():
         if fnmatchcase(number_id, pattern) and pattern.count(".") == number_id.count("."):
-            wild = [_wild(part, mark) for part, mark in zip(parts, pattern.split("."), strict=True) if "*" in mark]
-            return NumberWords(words.name.format(*wild), words.formula.format(*wild))
+            return pattern, words
     raise KeyError(number_id)
 
 

@@ -5,7 +5,6 @@ Templates place and word; they compute nothing. What they may call is listed her
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from itertools import zip_longest
 from pathlib import Path
@@ -20,14 +19,14 @@ from molforge_env.molecules import molecule_from_code
 from molforge_eval.report.drawings import draw_molecule
 from molforge_eval.report.evidence import Evidence
 from molforge_eval.report.figures import NARROW
-from molforge_eval.report.number_book import Number, NumberId, Source, words_of
+from molforge_eval.report.number_book import NumberId
+from molforge_eval.report.number_listing import places_of, rows_of
 from molforge_eval.report.numerals import percent, short_commit, short_hash
 from molforge_eval.report.quoting import quote
 from molforge_eval.report.render import Svg
 from molforge_eval.shipped import template_folder
 
 Item = TypeVar("Item")
-_SEED = re.compile(r"^seed\.\d+\.")
 MEMORY = "memory:"
 """Scheme of the addresses that a paper knows: names of what travels beside it, and nothing else."""
 
@@ -113,7 +112,7 @@ def open_templates(folder: Path | None = None) -> Environment:
         halves=halves,
         model_name=model_name,
         percent=percent,
-        places=places,
+        places_of=places_of,
         rows_of=rows_of,
         short_commit=short_commit,
         short_hash=short_hash,
@@ -183,35 +182,6 @@ def halves(items: Sequence[Item]) -> tuple[Sequence[Item], Sequence[Item]]:
 def drawn(words: Mapping[str, Item], figures: Mapping[str, Picture]) -> list[tuple[str, Item]]:
     """Keep the entries whose chart was drawn, in their order."""
     return [(name, entry) for name, entry in words.items() if name in figures]
-
-
-class NumberRow(NamedTuple):
-    """A row of the table that says how each number is made."""
-
-    label: str
-    """The id, or what the ids have in common with a star for the rest."""
-    name: str
-    numbers: tuple[Number, ...]
-    """One, or several that are made alike."""
-
-
-def rows_of(numbers: Sequence[Number], uses: Uses, *, on_paper: bool) -> list[NumberRow]:
-    """Give the numbers as rows: a page lists all of them, a paper those that it prints, a score of each seed in one."""
-    if not on_paper:
-        return [NumberRow(number.id, number.name, (number,)) for number in numbers]
-    rows: dict[str, list[Number]] = {}
-    for number in numbers:
-        if number.id in uses:
-            rows.setdefault(_SEED.sub("seed.*.", number.id), []).append(number)
-    return [NumberRow(label, words_of(label).name, tuple(found)) for label, found in rows.items()]
-
-
-def places(sources: Sequence[Source]) -> list[tuple[str, str]]:
-    """Say where a number comes from, each part once with the files that hold it."""
-    parts: dict[str, list[str]] = {}
-    for source in sources:
-        parts.setdefault(source.part, []).append(source.file)
-    return [(" and ".join(files), part) for part, files in parts.items()]
 
 
 def model_name(name: str) -> str:

@@ -87,7 +87,8 @@ class _Reader(HTMLParser):
         if not data.strip() or any(tag in _UNREAD for tag in tags):
             return
         classes = " ".join(named.get("class", "") for _, named in self._open).split()
-        if _ORDINAL in classes:
+        id_around = next((named["data-i"] for _, named in reversed(self._open) if "data-i" in named), "")
+        if _ORDINAL in classes or data.strip() in id_around:
             return
         self.pieces.append(
             Piece(

@@ -111,4 +111,5 @@ def test_a_paper_lists_the_numbers_that_it_prints_and_links_both_ways(drawn) -> 
     assert set(re.findall(r'<(?:tr|span) id="n-([^"]+)"', markup)) == placed
     assert alone < set(re.findall(r'href="#u-([^"]+)"', markup)) < placed
     assert "<code>seed.*.mean.before</code>" in markup
+    assert "<strong>Before, sampled:</strong>" in markup
     assert {"score.mean.difference", "curve.reward.last", "conduct.after.vetoed"} <= placed
