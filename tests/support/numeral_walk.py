@@ -25,8 +25,8 @@ _VOID = frozenset(
     ["area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr"],
 )
 _SHAPES = frozenset({"path", "circle", "rect", "line", "polygon", "ellipse", "use", "stop"})
-_UNREAD = frozenset({"style", "script"})
-_SCALE = frozenset({"role-axis-label", "role-legend-label"})
+_UNREAD = frozenset({"style", "script", "kbd"})
+_SCALE = frozenset({"scale"})
 _ORDINAL = "count"
 """Class of the numbers of a list, which CSS would write as well."""
 _SHORTEST_QUOTE = 5

@@ -5,8 +5,9 @@ import re
 import pytest
 from jinja2 import UndefinedError
 
+from molforge_eval.report.number_listing import places_of, rows_of
 from molforge_eval.report.page import render_page
-from molforge_eval.report.wording import halves, open_templates, places
+from molforge_eval.report.wording import halves, open_templates
 from molforge_eval.shipped import template_folder
 
 TEMPLATES = sorted(template_folder().rglob("*.html.j2"))
@@ -53,6 +54,7 @@ def test_a_list_is_cut_into_columns_the_longer_first() -> None:
 
 
 def test_files_of_one_part_are_named_together(evidence_of) -> None:
-    sources = evidence_of("improved").number("score.mean.difference").sources
+    number = evidence_of("improved").number("score.mean.difference")
+    (row,) = rows_of([number], (), on_paper=False)
 
-    assert places(sources) == [("eval_before_training.json and eval_after_training.json", "/episodes/*/final_score")]
+    assert places_of(row) == [("eval_before_training.json and eval_after_training.json", "/episodes/*/final_score")]
