@@ -26,7 +26,7 @@ _VOID = frozenset(
 )
 _SHAPES = frozenset({"path", "circle", "rect", "line", "polygon", "ellipse", "use", "stop"})
 _UNREAD = frozenset({"style", "script", "kbd"})
-_SCALE = frozenset({"scale"})
+_SCALE = frozenset({"role-axis-label", "role-legend-label"})
 _ORDINAL = "count"
 """Class of the numbers of a list, which CSS would write as well."""
 _SHORTEST_QUOTE = 5

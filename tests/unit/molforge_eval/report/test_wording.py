@@ -23,7 +23,7 @@ def test_a_template_does_no_arithmetic(path) -> None:
     inside = re.findall(r"\{\{.*?\}\}|\{%.*?%\}", path.read_text(encoding="utf-8"), re.DOTALL)
     without_texts = [re.sub(r'"[^"]*"', '""', tag) for tag in inside]
 
-    assert [tag for tag in without_texts if re.search(r"\w\s*[*/+]\s*\w|\w\s+-\s+\w|round|\bsum\b", tag)] == []
+    assert [tag for tag in without_texts if re.search(r"\w\s*[*/+]\s*\w|\w\s+-\s+\w|\bround\b|\bsum\b", tag)] == []
 
 
 def test_a_name_that_the_evidence_lacks_is_an_error(evidence_of, tmp_path) -> None:
