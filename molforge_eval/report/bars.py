@@ -35,7 +35,6 @@ def action_chart(
     *,
     size: Size,
     legend_columns: int | None = None,
-    live: bool = False,
 ) -> Chart:
     """Draw each phase as one bar of the whole, cut by action; a part that is wide enough is labelled.
 
@@ -44,7 +43,6 @@ def action_chart(
         phases: The phases from top to bottom.
         size: Inner size.
         legend_columns: Entries of the legend side by side; all of them when absent.
-        live: Say what a part is.
     """
     import altair as alt
 
@@ -81,9 +79,8 @@ def action_chart(
         x=alt.X("from:Q", title="share of calls", scale=scale, axis=alt.Axis(format=".0%", tickCount=5)),
         x2=alt.X2("to:Q"),
         color=hues,
+        tooltip="tip:N",
     )
-    if live:
-        bars = bars.encode(tooltip="tip:N")
     text = base.mark_text(fontWeight=600).encode(
         x=alt.X("middle:Q"), text="text:N", color=alt.Color("shade:N", scale=None)
     )

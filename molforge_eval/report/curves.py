@@ -1,7 +1,7 @@
 """Charts over optimizer steps: a logged column with its moving average, or several curves of one unit.
 
-The live form of a chart is the same picture on an axis that follows two signals, so that a reader can look closer; it
-carries the words by which the page tells a point.
+The axis follows two signals, so that the reader of a page can look closer; at first they hold the whole. A chart
+carries the words by which a page tells a point.
 """
 
 from __future__ import annotations
@@ -50,7 +50,6 @@ def curve_chart(
     size: Size,
     averaged: bool = True,
     x_title: str = STEP_TITLE,
-    live: bool = False,
 ) -> Chart:
     """Draw one curve: the values pale, their moving average strong, a gap where a value was not finite.
 
@@ -61,7 +60,6 @@ def curve_chart(
         size: Inner size.
         averaged: Draw the moving average, too.
         x_title: What the steps are.
-        live: Draw the stretch between the signals `first` and `last`, and name what a point says.
     """
     import altair as alt
 
@@ -70,8 +68,8 @@ def curve_chart(
         for p in curve.points
     ]
     # Altair copies a chart's own rows at each call; rows that are only named are copied once.
-    base = _stretch(alt.Chart(alt.NamedData("points")), [curve], live=live).encode(
-        x=_steps([curve], x_title, size, live=live), detail=alt.Detail("segment:N")
+    base = _stretch(alt.Chart(alt.NamedData("points")), [curve]).encode(
+        x=_steps(x_title, size), detail=alt.Detail("segment:N")
     )
     y = alt.Y("value:Q", title=y_title, scale=alt.Scale(zero=False, nice=True), axis=alt.Axis(tickCount=5))
     shade = colour(role)
@@ -83,13 +81,11 @@ def curve_chart(
     if averaged:
         layers.append(base.mark_line(strokeWidth=2.2, color=shade).encode(y=alt.Y("average:Q", title=y_title)))
     fields = (("value", y_title), ("average", _AVERAGE)) if averaged else (("value", y_title),)
-    answers = _followed(layers, [curve], x_title, fields, {"": role}) if live else {}
+    answers = _followed(layers, [curve], x_title, fields, {"": role})
     return alt.layer(*layers).properties(width=size.width, height=size.height, datasets={"points": rows}, **answers)
 
 
-def curves_chart(
-    curves: Sequence[NamedCurve], *, y_title: str, size: Size, zero: bool = True, live: bool = False
-) -> Chart:
+def curves_chart(curves: Sequence[NamedCurve], *, y_title: str, size: Size, zero: bool = True) -> Chart:
     """Draw the moving averages of several curves of one unit, each named at its right end.
 
     Args:
@@ -97,7 +93,6 @@ def curves_chart(
         y_title: What the values are.
         size: Inner size.
         zero: Let the axis begin at nought.
-        live: Draw the stretch between the signals `first` and `last`, and name what a point says.
     """
     import altair as alt
 
@@ -117,18 +112,17 @@ def curves_chart(
     )
     drawn = [p.average for _, _, curve in curves for p in curve.points if p.average is not None]
     y = alt.Y("value:Q", title=y_title, scale=alt.Scale(zero=zero, nice=True), axis=alt.Axis(tickCount=5))
-    shown = _stretch(alt.Chart(alt.NamedData("points")), plain, live=live)
+    shown = _stretch(alt.Chart(alt.NamedData("points")), plain)
     lines = shown.mark_line(strokeWidth=2).encode(
-        x=_steps(plain, STEP_TITLE, size, live=live), y=y, color=hues, detail=alt.Detail("segment:N")
+        x=_steps(STEP_TITLE, size), y=y, color=hues, detail=alt.Detail("segment:N")
     )
     ended = alt.Chart(alt.InlineData(values=_spread(ends, drawn, size.height)))
-    if live:
-        ended = ended.transform_filter(_FULL_VIEW.format(low=0, high=_last_step(plain)))
+    ended = ended.transform_filter(_FULL_VIEW.format(low=0, high=_last_step(plain)))
     style: dict[str, Any] = {"align": "left", "dx": 6, "fontWeight": 600}
     at_ends = ended.mark_text(**style).encode(x=alt.X("step:Q"), y=alt.Y("place:Q"), text="curve:N", color=hues)
     layers = [lines, at_ends]
     roles = {named.label: named.role for named in curves}
-    answers = _followed(layers, plain, STEP_TITLE, (("value", _AVERAGE),), roles) if live else {}
+    answers = _followed(layers, plain, STEP_TITLE, (("value", _AVERAGE),), roles)
     return alt.layer(*layers).properties(width=size.width, height=size.height, datasets={"points": rows}, **answers)
 
 
@@ -145,19 +139,16 @@ def _spread(ends: list[dict[str, Any]], drawn: Sequence[float], height: int) -> 
     return placed
 
 
-def _steps(curves: Sequence[Curve], title: str, size: Size, *, live: bool) -> alt.X:
+def _steps(title: str, size: Size) -> alt.X:
     import altair as alt
 
-    domain: list[Any] = [0, _last_step(curves)]
-    if live:
-        domain = [{"expr": "first"}, {"expr": "last"}]
     # Between two whole steps there is nothing to name.
-    label = "datum.value % 1 ? '' : datum.label" if live else alt.Undefined
+    label = "datum.value % 1 ? '' : datum.label"
     ticks = min(6, max(3, size.width // _TICK_PIXELS))
     return alt.X(
         "step:Q",
         title=title,
-        scale=alt.Scale(domain=domain, nice=False),
+        scale=alt.Scale(domain=[{"expr": "first"}, {"expr": "last"}], nice=False),
         axis=alt.Axis(tickCount=ticks, format="d", tickMinStep=1, labelExpr=label),
     )
 
@@ -166,10 +157,8 @@ def _last_step(curves: Sequence[Curve]) -> int:
     return max((point.step for curve in curves for point in curve.points), default=1) or 1
 
 
-def _stretch(chart: alt.Chart, curves: Sequence[Curve], *, live: bool) -> alt.Chart:
+def _stretch(chart: alt.Chart, curves: Sequence[Curve]) -> alt.Chart:
     """Leave out what lies beyond the shown stretch, but for the points that a line needs to reach its edges."""
-    if not live:
-        return chart
     steps = sorted({point.step for curve in curves for point in curve.points})
     reach = max((after - before for before, after in pairwise(steps)), default=0)
     return chart.transform_filter(f"datum.step >= first - {reach} && datum.step <= last + {reach}")

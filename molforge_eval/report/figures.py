@@ -82,57 +82,44 @@ def draw_figures(evidence: Evidence) -> dict[str, Svg]:
     return {name: svg_of(chart, prefix=name.replace("_", "-")) for name, chart in charts_of(evidence).items()}
 
 
-def charts_of(evidence: Evidence, *, live: bool = False) -> dict[str, Chart]:
-    """Make every chart that there is data for, by name, undrawn.
-
-    Args:
-        evidence: Everything that is said.
-        live: Make the form that answers a reader.
-    """
-    from altair.utils.schemapi import debug_mode
-
-    # Altair would hold each part of a chart against its schema, at several times the cost of making it; tests do that.
-    with debug_mode(False):
-        return _charts(evidence, live=live)
-
-
-def _charts(evidence: Evidence, *, live: bool) -> dict[str, Chart]:
+def charts_of(evidence: Evidence) -> dict[str, Chart]:
+    """Make every chart that there is data for, by name, undrawn."""
     charts: dict[str, Chart] = {}
     if has_own_score(evidence):
-        charts["hero"] = ladder_chart(evidence, size=HERO, live=live)
-        charts["hero_narrow"] = ladder_chart(evidence, size=HERO_NARROW, legend_columns=3, live=live)
+        charts["hero"] = ladder_chart(evidence, size=HERO)
+        charts["hero_narrow"] = ladder_chart(evidence, size=HERO_NARROW, legend_columns=3)
     if has_pair(evidence):
-        charts["seeds"] = seed_chart(evidence, size=Size(600, 0), live=live)
-        charts["seeds_narrow"] = seed_chart(evidence, size=Size(246, 0), per_row=2, live=live)
+        charts["seeds"] = seed_chart(evidence, size=Size(600, 0))
+        charts["seeds_narrow"] = seed_chart(evidence, size=Size(246, 0), per_row=2)
     for name, single in SINGLES.items():
         curve = evidence.curve(name)
         if curve is not None:
-            charts[name] = _single(single, curve, single.size, live=live)
+            charts[name] = _single(single, curve, single.size)
             if single.size in {WIDE, LOW}:
-                charts[name + NARROW] = _single(single, curve, WIDE_NARROW, live=live)
+                charts[name + NARROW] = _single(single, curve, WIDE_NARROW)
     for name, group in GROUPS.items():
         found = [(label, role, evidence.curve(curve)) for label, role, curve in group.members]
         curves = [NamedCurve(label, role, curve) for label, role, curve in found if curve is not None]
         if curves:
-            charts[name] = curves_chart(curves, y_title=group.y_title, size=group.size, live=live)
+            charts[name] = curves_chart(curves, y_title=group.y_title, size=group.size)
             if group.narrow:
-                charts[name + NARROW] = curves_chart(curves, y_title=group.y_title, size=group.narrow, live=live)
+                charts[name + NARROW] = curves_chart(curves, y_title=group.y_title, size=group.narrow)
     if evidence.phases:
         shares = [share for phase in evidence.phases for share in phase.actions]
         labels = [phase.label for phase in evidence.phases]
         height = 27 * len(labels)
-        charts["actions"] = action_chart(shares, labels, size=Size(530, height), live=live)
-        charts["actions_narrow"] = action_chart(shares, labels, size=Size(236, height), legend_columns=3, live=live)
+        charts["actions"] = action_chart(shares, labels, size=Size(530, height))
+        charts["actions_narrow"] = action_chart(shares, labels, size=Size(236, height), legend_columns=3)
     if evidence.paid:
-        charts["paid"] = paid_chart(evidence.paid, size=Size(500, 190), live=live)
-        charts["paid_narrow"] = paid_chart(evidence.paid, size=Size(266, 190), legend_columns=2, live=live)
+        charts["paid"] = paid_chart(evidence.paid, size=Size(500, 190))
+        charts["paid_narrow"] = paid_chart(evidence.paid, size=Size(266, 190), legend_columns=2)
     if evidence.exploration is not None:
-        charts["molecules"] = molecule_map(evidence.exploration, live=live)
-        charts["molecules_narrow"] = molecule_map(evidence.exploration, narrow=True, live=live)
+        charts["molecules"] = molecule_map(evidence.exploration)
+        charts["molecules_narrow"] = molecule_map(evidence.exploration, narrow=True)
     return charts
 
 
-def _single(single: Single, curve: Curve, size: Size, *, live: bool) -> Chart:
+def _single(single: Single, curve: Curve, size: Size) -> Chart:
     return curve_chart(
         curve,
         y_title=single.y_title,
@@ -140,5 +127,4 @@ def _single(single: Single, curve: Curve, size: Size, *, live: bool) -> Chart:
         size=size,
         averaged=single.is_averaged,
         x_title=single.x_title,
-        live=live,
     )

@@ -56,14 +56,13 @@ def has_own_score(evidence: Evidence) -> bool:
     return any(_value(evidence, task, field) is not None for task, _ in _rows(evidence) for field in _OWN)
 
 
-def ladder_chart(evidence: Evidence, *, size: Size, legend_columns: int | None = None, live: bool = False) -> Chart:
+def ladder_chart(evidence: Evidence, *, size: Size, legend_columns: int | None = None) -> Chart:
     """Draw every task, then the mean, as one row each on the axis of final_score.
 
     Args:
         evidence: The scores and their ladder.
         size: Inner width; the height goes by the rows.
         legend_columns: Entries of the legend side by side; all of them when absent.
-        live: Show the rows that the signal `shown` lists by their places, and say what a mark is.
     """
     import altair as alt
 
@@ -75,11 +74,10 @@ def ladder_chart(evidence: Evidence, *, size: Size, legend_columns: int | None =
     x = alt.X("value:Q", title=title, scale=alt.Scale(domain=[0, 1]), axis=axis)
     layers = [
         *_spans(evidence, rows, x, y),
-        *_point_layers(points, x, y, legend_columns, live=live),
+        *_point_layers(points, x, y, legend_columns),
         *_texts(evidence, rows, y, size),
     ]
-    if not live:
-        return alt.layer(*layers).properties(width=size.width, height=ROW_HEIGHT * len(rows))
+    # The reader of a page chooses the rows.
     layers = [layer.transform_filter("indexof(shown, datum.place) >= 0") for layer in layers]
     shown = alt.VariableParameter(name="shown", value=list(range(len(rows))))
     return alt.layer(*layers).properties(width=size.width, height=alt.Step(ROW_HEIGHT), params=[shown])
@@ -121,9 +119,7 @@ def _tip(evidence: Evidence, task: str, label: str, mark: Mark) -> str:
     return "\n".join([label, value, *interval, number_id])
 
 
-def _point_layers(
-    points: list[dict[str, Any]], x: alt.X, y: alt.Y, legend_columns: int | None, *, live: bool
-) -> Iterator[alt.Chart]:
+def _point_layers(points: list[dict[str, Any]], x: alt.X, y: alt.Y, legend_columns: int | None) -> Iterator[alt.Chart]:
     """Ladder and means stand on the row's line, greedy episodes just below it."""
     import altair as alt
 
@@ -143,9 +139,10 @@ def _point_layers(
                 shape=alt.Shape("mark:N", scale=alt.Scale(domain=domain, range=[m.shape for m in used]), legend=legend),
                 stroke=alt.Stroke("mark:N", scale=alt.Scale(domain=domain, range=strokes), legend=legend),
                 fill=alt.Fill("mark:N", scale=alt.Scale(domain=domain, range=fills), legend=legend),
+                tooltip="tip:N",
             )
         )
-        yield layer.encode(tooltip="tip:N") if live else layer
+        yield layer
 
 
 def _spans(evidence: Evidence, rows: Sequence[tuple[str, str]], x: alt.X, y: alt.Y) -> Iterator[alt.Chart]:

@@ -9,18 +9,15 @@ from __future__ import annotations
 
 import gzip
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import orjson
 from markupsafe import Markup
 
-from molforge_eval.report.evidence import Evidence
-from molforge_eval.report.figures import NARROW, charts_of
+from molforge_eval.report.figures import NARROW
+from molforge_eval.report.render import Svg
 from molforge_eval.report.theme import chart_settings, palettes, variable
 from molforge_eval.shipped import template_folder
-
-if TYPE_CHECKING:
-    from molforge_eval.report.render import Chart
 
 _DIGITS = 6
 _HUE_KEY = "shade"
@@ -28,12 +25,11 @@ _HUE_KEY = "shade"
 _UNSAFE_IN_SCRIPT = str.maketrans({"<": "\\u003c", "\u2028": "\\u2028", "\u2029": "\\u2029"})
 
 
-def live_charts(evidence: Evidence, names: frozenset[str]) -> dict[str, Any]:
+def live_charts(figures: Mapping[str, Svg]) -> dict[str, Any]:
     """Write the charts down for the page's script.
 
     Args:
-        evidence: Everything that is said.
-        names: The charts that stand in the page.
+        figures: The pictures that stand in the page, each with what it was drawn from.
 
     Returns:
         `config`, the look of all; `datasets`, each by its columns; and `charts`, each with its `wide` and perhaps its
@@ -41,10 +37,10 @@ def live_charts(evidence: Evidence, names: frozenset[str]) -> dict[str, Any]:
     """
     shelf: dict[bytes, str] = {}
     charts: dict[str, dict[str, Any]] = {}
-    for name, chart in charts_of(evidence, live=True).items():
-        if name in names:
+    for name, figure in figures.items():
+        if figure.specification is not None:
             form = "narrow" if name.endswith(NARROW) else "wide"
-            charts.setdefault(name.removesuffix(NARROW), {})[form] = _written(chart, shelf)
+            charts.setdefault(name.removesuffix(NARROW), {})[form] = _written(figure.specification, shelf)
     return {
         "config": _painted(chart_settings()),
         "datasets": {name: orjson.loads(columns) for columns, name in shelf.items()},
@@ -67,11 +63,10 @@ def vega_bundle() -> str:
     return gzip.decompress((template_folder() / "vega" / "bundle.js.gz").read_bytes()).decode("utf-8")
 
 
-def _written(chart: Chart, shelf: dict[bytes, str]) -> dict[str, Any]:
-    specification: dict[str, Any] = chart.to_dict(validate=False)
-    del specification["$schema"], specification["config"]
+def _written(drawn_from: Mapping[str, Any], shelf: dict[bytes, str]) -> dict[str, Any]:
+    specification = {key: value for key, value in drawn_from.items() if key not in {"$schema", "config", "datasets"}}
     names = {}
-    for name, rows in specification.pop("datasets").items():
+    for name, rows in drawn_from["datasets"].items():
         columns = orjson.dumps(_columns(rows))
         names[name] = shelf.setdefault(columns, f"d{len(shelf)}")
     used = list[str]()

@@ -57,13 +57,12 @@ def place_of(code: str) -> tuple[int, int]:
     return 4 * tail + pocket, 4 * warhead + hinge
 
 
-def molecule_map(exploration: Exploration, *, narrow: bool = False, live: bool = False) -> Chart:
+def molecule_map(exploration: Exploration, *, narrow: bool = False) -> Chart:
     """Draw every molecule in its place.
 
     Args:
         exploration: What happened to each.
         narrow: Name the outer slots alone and put the legends on top, so that a phone shows it whole.
-        live: Say what a cell is.
     """
     import altair as alt
 
@@ -76,8 +75,8 @@ def molecule_map(exploration: Exploration, *, narrow: bool = False, live: bool =
     y = alt.Y("y:Q", scale=down, title=y_title, axis=_axis(titlePadding=96 if narrow else 186))
     cells = {cell.code: cell for cell in exploration.cells}
     layers = [
-        *_squares(list(_ground(cells)), x, y, narrow=narrow, live=live),
-        *_marks(exploration.cells, x, y, narrow=narrow, live=live),
+        *_squares(list(_ground(cells)), x, y, narrow=narrow),
+        *_marks(exploration.cells, x, y, narrow=narrow),
         *_names(cell * SIDE, narrow=narrow),
     ]
     return alt.layer(*layers).properties(width=cell * SIDE, height=cell * SIDE)
@@ -120,9 +119,7 @@ def _told(code: str, cell: MoleculeCell | None) -> Iterator[str]:
             yield f"ceiling: {', '.join(cell.ceiling_of)}"
 
 
-def _squares(
-    rows: list[dict[str, Any]], x: alt.X, y: alt.Y, *, narrow: bool, live: bool
-) -> tuple[alt.Chart, alt.Chart]:
+def _squares(rows: list[dict[str, Any]], x: alt.X, y: alt.Y, *, narrow: bool) -> tuple[alt.Chart, alt.Chart]:
     import altair as alt
 
     order = ["not visited", *(words for _, _, words in _SHADES)]
@@ -139,14 +136,14 @@ def _squares(
             ),
         )
     )  # fmt: skip
-    return ground, visited.encode(tooltip="tip:N") if live else visited
+    return ground, visited.encode(tooltip="tip:N")
 
 
 def _legend(narrow: bool) -> dict[str, Any]:  # noqa: FBT001 # one flag, named by the caller's own
     return {"orient": "top", "columns": 1} if narrow else {"orient": "right"}
 
 
-def _marks(cells: tuple[MoleculeCell, ...], x: alt.X, y: alt.Y, *, narrow: bool, live: bool) -> Iterator[alt.Chart]:
+def _marks(cells: tuple[MoleculeCell, ...], x: alt.X, y: alt.Y, *, narrow: bool) -> Iterator[alt.Chart]:
     import altair as alt
 
     labels = [sign.label for sign in SIGNS]
@@ -176,7 +173,7 @@ def _marks(cells: tuple[MoleculeCell, ...], x: alt.X, y: alt.Y, *, narrow: bool,
                 fillOpacity=alt.value(1.0 if sign.is_filled else 0.0),
             )
         )
-        yield layer.encode(tooltip="tip:N") if live else layer
+        yield layer.encode(tooltip="tip:N")
 
 
 def _names(side: int, *, narrow: bool) -> Iterator[alt.Chart]:

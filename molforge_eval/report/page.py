@@ -38,7 +38,7 @@ def render_page(evidence: Evidence, figures: Mapping[str, Svg], *, templates: Pa
     hues = palettes()
     sheets = [environment.get_template(name).render(**hues) for name in ("base.css.j2", "page.css.j2")]
     style = font_faces(_woff2) + "".join(sheets)
-    charts = live_charts(evidence, frozenset(figures))
+    charts = live_charts(figures)
     scripts = {"script": _script("page.js")}
     if charts["charts"]:
         scripts |= {"vega": vega_bundle(), "charts_script": _script("charts.js")}

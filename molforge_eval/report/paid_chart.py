@@ -42,16 +42,13 @@ PHASES = (
 )
 
 
-def paid_chart(
-    points: Sequence[PaidPoint], *, size: Size, legend_columns: int | None = None, live: bool = False
-) -> Chart:
+def paid_chart(points: Sequence[PaidPoint], *, size: Size, legend_columns: int | None = None) -> Chart:
     """Draw every point that the evidence holds, the late ones on top.
 
     Args:
         points: The points.
         size: Inner size.
         legend_columns: Entries of the legend side by side; all of them when absent.
-        live: Say what a mark is.
     """
     import altair as alt
 
@@ -103,5 +100,5 @@ def paid_chart(
                 fill=alt.Fill("phase:N", scale=alt.Scale(domain=labels, range=fills), legend=legend),
             )
         )
-        layers.append(layer.encode(tooltip=alt.value(alt.ExprRef(expr=_TIP))) if live else layer)
+        layers.append(layer.encode(tooltip=alt.value(alt.ExprRef(expr=_TIP))))
     return alt.layer(*layers).properties(width=size.width, height=size.height)

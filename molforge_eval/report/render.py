@@ -43,6 +43,8 @@ class Svg(NamedTuple):
     height: float
     body: str
     """Trusted markup: made here from numbers and our own words, every text in it escaped."""
+    specification: dict[str, Any] | None = None
+    """What a chart was drawn from, for a page that draws it again; `None` for a drawing."""
 
 
 def svg_of(chart: Chart, *, prefix: str) -> Svg:
@@ -55,8 +57,9 @@ def svg_of(chart: Chart, *, prefix: str) -> Svg:
     import vl_convert
 
     _register_fonts()
-    text = vl_convert.vegalite_to_svg(_specification(chart), vl_version=VEGA_LITE, allowed_base_urls=[])
-    return renumbered(text, prefix)
+    specification = _specification(chart)
+    text = vl_convert.vegalite_to_svg(specification, vl_version=VEGA_LITE, allowed_base_urls=[])
+    return renumbered(text, prefix)._replace(specification=specification)
 
 
 def png_of(chart: Chart) -> bytes:

@@ -61,14 +61,13 @@ def has_pair(evidence: Evidence) -> bool:
     return table is not None and any(score is not None for line in table.lines for score in line.mean)
 
 
-def seed_chart(evidence: Evidence, *, size: Size, per_row: int = MOST_PANELS, live: bool = False) -> Chart:
+def seed_chart(evidence: Evidence, *, size: Size, per_row: int = MOST_PANELS) -> Chart:
     """Draw the seeds of the table, those that rose most on top.
 
     Args:
         evidence: Its seed table has a score.
         size: Inner size of the panels side by side; the height goes by the seeds.
         per_row: Most panels side by side.
-        live: Say what a point is.
     """
     import altair as alt
 
@@ -90,7 +89,7 @@ def seed_chart(evidence: Evidence, *, size: Size, per_row: int = MOST_PANELS, li
     columns = []
     for number, panel in enumerate(panels):
         shown = y if number % per_row == 0 else alt.Y("seed:N", sort=names, title=None, axis=None)
-        layers = [*_rungs(evidence, panel), *_strips(lines, panel, x, shown, is_claimed=is_claimed, live=live)]
+        layers = [*_rungs(evidence, panel), *_strips(lines, panel, x, shown, is_claimed=is_claimed)]
         title = alt.TitleParams(panel.label, anchor="middle", fontSize=11, fontWeight=600, color=colour("ink"))
         beside = min(len(panels), per_row)
         width = (size.width - 16 * (beside - 1)) // beside
@@ -113,9 +112,7 @@ def _order(line: SeedLine) -> tuple[float, int]:
     return (2.0 if before is None or after is None else before - after, line.seed)
 
 
-def _strips(
-    lines: Sequence[SeedLine], panel: Panel, x: alt.X, y: alt.Y, *, is_claimed: bool, live: bool
-) -> Iterator[alt.Chart]:
+def _strips(lines: Sequence[SeedLine], panel: Panel, x: alt.X, y: alt.Y, *, is_claimed: bool) -> Iterator[alt.Chart]:
     import altair as alt
 
     spans, points = list[dict[str, Any]](), list[dict[str, Any]]()
@@ -134,7 +131,6 @@ def _strips(
     strokes = [colour(kind.role) for kind in kinds]
     fills = [colour("paper" if kind is BEFORE else kind.role) for kind in kinds]
     legend = alt.Legend(symbolSize=50, columns=len(kinds))
-    tips = {"tooltip": "tip:N"} if live else {}
     yield (
         alt.Chart(alt.InlineData(values=spans))
         .mark_rule(strokeWidth=2, opacity=0.45)
@@ -151,7 +147,7 @@ def _strips(
             ),
             stroke=alt.Stroke("kind:N", scale=alt.Scale(domain=domain, range=strokes), legend=legend),
             fill=alt.Fill("kind:N", scale=alt.Scale(domain=domain, range=fills), legend=legend),
-            **tips,
+            tooltip="tip:N",
         )
     )
 

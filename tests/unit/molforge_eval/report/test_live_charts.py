@@ -5,8 +5,9 @@ import re
 
 import pytest
 
-from molforge_eval.report.figures import charts_of
+from molforge_eval.report.figures import charts_of, draw_figures
 from molforge_eval.report.live_charts import live_charts, script_json, vega_bundle
+from molforge_eval.report.render import Svg
 from molforge_eval.report.theme import palettes
 from tools.vega_bundle import bundle
 
@@ -21,8 +22,7 @@ OUR_EXPRESSIONS = re.compile(
 
 @pytest.fixture(scope="module")
 def live(evidence_of):
-    evidence = evidence_of("improved")
-    return live_charts(evidence, frozenset(charts_of(evidence)))
+    return live_charts(draw_figures(evidence_of("improved")))
 
 
 def strings_of(value, key: str = "") -> list[tuple[str, str]]:
@@ -36,7 +36,7 @@ def strings_of(value, key: str = "") -> list[tuple[str, str]]:
 
 def test_every_chart_is_sound_vega_lite(evidence_of) -> None:
     for case in ("improved", "incomplete", "no plan"):
-        for chart in charts_of(evidence_of(case), live=True).values():
+        for chart in charts_of(evidence_of(case)).values():
             chart.to_dict(validate=True)
 
 
@@ -57,7 +57,7 @@ def test_every_expression_is_one_of_ours(live) -> None:
 
 def test_what_a_run_of_the_old_layout_names_stands_in_the_data_alone(old_evidence_of) -> None:
     evidence = old_evidence_of("hostile")
-    live = live_charts(evidence, frozenset(charts_of(evidence)))
+    live = live_charts(draw_figures(evidence))
     labels = [task.label for task in evidence.old.tasks]
     outside, inside = json.dumps([live["charts"], live["config"]]), json.dumps(live["datasets"])
 
@@ -96,5 +96,5 @@ def test_the_shipped_vega_is_what_the_pinned_version_gives() -> None:
     assert "</script" not in vega_bundle()
 
 
-def test_without_figures_a_page_has_no_live_chart(evidence_of) -> None:
-    assert live_charts(evidence_of("improved"), frozenset())["charts"] == {}
+def test_a_drawing_is_no_chart_and_is_not_drawn_again() -> None:
+    assert live_charts({"molecule": Svg(1.0, 1.0, "")})["charts"] == {}
