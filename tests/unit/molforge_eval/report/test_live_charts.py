@@ -14,9 +14,7 @@ from tools.vega_bundle import bundle
 OUR_EXPRESSIONS = re.compile(
     r"indexof\(shown, datum\.place\) >= 0|first|last|!?\(?first <= \d+ && last >= \d+\)?"
     r"|datum\.step >= first - \d+ && datum\.step <= last \+ \d+|datum\.value % 1 \? '' : datum\.label"
-    r"|datum\.phase \+ '\\nstrict score: ' \+ format\(datum\.score, '\.2f'\)"
-    r" \+ '\\ntraining reward: ' \+ format\(datum\.reward, '\.2f'\)"
-    r" \+ '\\nepisodes: ' \+ datum\.episodes"
+    r"|datum\.phase(?: \+ (?:'\\n[a-z ]+: '|format\(datum\.[a-z]+, '\.2f'\)|datum\.[a-z]+))+"
 )
 
 
