@@ -20,6 +20,9 @@ from molforge_eval.shipped import font_folder
 
 _COLUMNS_OF_THE_MEAN = 3
 _RUNS_ON_A_SHEET = 6
+_PAIRS_ON_A_SHEET = 15
+_SHARE_OF_A_PAIR = 0.7
+"""A line of a setting takes less room than that of a pair leaves, for a pair that is refused is told elsewhere too."""
 _FEWEST_SETTINGS = 5
 _MANY_SETTINGS = 40
 _SHEETS_OF_PAGE = ("base.css.j2", "page.css.j2", "compare.css.j2")
@@ -86,15 +89,19 @@ def comparison_words(evidence: ComparisonEvidence, figures: Mapping[str, Svg], m
         "barriers": _group_barriers(evidence),
         "columns_of_pairs": _COLUMNS_OF_THE_MEAN + len(evidence.tasks),
         "settings_in_all": len(evidence.settings) + evidence.omitted_settings,
-        "settings": evidence.settings[: _settings_on_paper(len(evidence.runs))] if on_paper else evidence.settings,
+        "settings": evidence.settings[: _settings_on_paper(evidence)] if on_paper else evidence.settings,
         "hue": medium.hue,
         "on_paper": on_paper,
     }
 
 
-def _settings_on_paper(runs: int) -> int:
+def _settings_on_paper(evidence: ComparisonEvidence) -> int:
     """Return how many settings a paper lists: up to six runs stand on one sheet, and the rest is attached."""
-    return _MANY_SETTINGS if runs > _RUNS_ON_A_SHEET else 2 * (_RUNS_ON_A_SHEET - runs) + _FEWEST_SETTINGS
+    runs, pairs = len(evidence.runs), len(evidence.pairs)
+    if runs > _RUNS_ON_A_SHEET:
+        return _MANY_SETTINGS
+    free = (_PAIRS_ON_A_SHEET - pairs) * _SHARE_OF_A_PAIR
+    return _FEWEST_SETTINGS + int(free) + 2 * (_RUNS_ON_A_SHEET - runs)
 
 
 def _group_barriers(evidence: ComparisonEvidence) -> list[tuple[tuple[UnlikeKey, ...], list[Pair]]]:
