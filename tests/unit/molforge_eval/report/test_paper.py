@@ -1,9 +1,11 @@
 from __future__ import annotations
 
 import io
+import itertools
 import re
 from pathlib import Path
 
+import pdfua
 import pikepdf
 import pypdf
 import pytest
@@ -93,6 +95,25 @@ def test_every_header_of_a_table_says_what_it_heads(printed) -> None:
 
     assert len(heads) > 50
     assert scopes == {("/THead", "/Column"), ("/TBody", "/Row")}
+
+
+def test_a_checker_that_is_not_ours_finds_nothing_against_pdf_ua(printed, tmp_path) -> None:
+    (tmp_path / "packet.pdf").write_bytes(printed)
+    report = pdfua.validate(str(tmp_path / "packet.pdf"))
+
+    assert [(found.rule_id, found.message) for found in report.findings] == []
+    # Its one rule about the order of headings stops by itself on page numbers of the tree of tags.
+    assert {outcome.rule_id for outcome in report.skipped} <= {"UA-14-001"}
+
+
+def test_headings_go_down_one_level_at_a_time(printed) -> None:
+    with pikepdf.open(io.BytesIO(printed)) as pdf:
+        parts = [entry for entry in pdf.objects if isinstance(entry, pikepdf.Dictionary) and "/S" in entry]
+        levels = [int(str(part.S)[2:]) for part in parts if str(part.S) in {"/H1", "/H2", "/H3", "/H4"}]
+
+    assert levels[0] == 1
+    assert levels.count(1) == 1
+    assert all(later <= earlier + 1 for earlier, later in itertools.pairwise(levels))
 
 
 def test_the_links_lead_to_places_of_the_document_and_say_so(printed) -> None:
