@@ -41,7 +41,7 @@ _HASH = re.compile(r"\b[0-9a-f]{8}…[0-9a-f]{4}\b")
 class Outline(HTMLParser):
     """The words of the first page, a line for each block, under the class of what holds them."""
 
-    BLOCKS = frozenset({"p", "h1", "h3", "li", "tr", "figcaption", "div", "section", "header", "figure"})
+    BLOCKS = frozenset({"p", "h1", "h2", "li", "tr", "figcaption", "div", "section", "header", "figure"})
 
     def __init__(self) -> None:
         super().__init__()

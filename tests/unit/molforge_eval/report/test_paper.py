@@ -1,11 +1,12 @@
 from __future__ import annotations
 
+import importlib.util
 import io
 import itertools
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
-import pdfua
 import pikepdf
 import pypdf
 import pytest
@@ -97,22 +98,22 @@ def test_every_header_of_a_table_says_what_it_heads(printed) -> None:
     assert scopes == {("/THead", "/Column"), ("/TBody", "/Row")}
 
 
-def test_a_checker_that_is_not_ours_finds_nothing_against_pdf_ua(printed, tmp_path) -> None:
-    (tmp_path / "packet.pdf").write_bytes(printed)
-    report = pdfua.validate(str(tmp_path / "packet.pdf"))
-
-    assert [(found.rule_id, found.message) for found in report.findings] == []
-    # Its one rule about the order of headings stops by itself on page numbers of the tree of tags.
-    assert {outcome.rule_id for outcome in report.skipped} <= {"UA-14-001"}
+def headings(part) -> Iterator[int]:
+    """Levels of the headings below an element, in the order in which they are read."""
+    if isinstance(part, pikepdf.Array):
+        for kid in part:
+            yield from headings(kid)
+    elif isinstance(part, pikepdf.Dictionary):
+        kind = str(part.get("/S", ""))
+        yield from [int(kind[2:])] if kind[1:2] == "H" and kind[2:].isdecimal() else headings(part.get("/K"))
 
 
 def test_headings_go_down_one_level_at_a_time(printed) -> None:
     with pikepdf.open(io.BytesIO(printed)) as pdf:
-        parts = [entry for entry in pdf.objects if isinstance(entry, pikepdf.Dictionary) and "/S" in entry]
-        levels = [int(str(part.S)[2:]) for part in parts if str(part.S) in {"/H1", "/H2", "/H3", "/H4"}]
+        levels = list(headings(pdf.Root.StructTreeRoot.K))
 
-    assert levels[0] == 1
     assert levels.count(1) == 1
+    assert levels[0] == 1
     assert all(later <= earlier + 1 for earlier, later in itertools.pairwise(levels))
 
 
@@ -237,3 +238,17 @@ def test_no_module_of_the_working_folder_is_imported(evidence, figures, tmp_path
 
     assert render_paper(evidence, figures, ()).startswith(b"%PDF-1.7")
     assert not (tmp_path / "executed").exists()
+
+
+# In the environment of the constraints; one that was made before them has no such checker.
+if importlib.util.find_spec("pdfua") is not None:
+
+    def test_a_checker_that_is_not_ours_finds_nothing_against_pdf_ua(printed, tmp_path) -> None:
+        import pdfua
+
+        (tmp_path / "packet.pdf").write_bytes(printed)
+        report = pdfua.validate(str(tmp_path / "packet.pdf"))
+
+        assert [(found.rule_id, found.message) for found in report.findings] == []
+        # Its one rule about the order of headings stops by itself on page numbers of the tree of tags.
+        assert {outcome.rule_id for outcome in report.skipped} <= {"UA-14-001"}
