@@ -11,6 +11,7 @@ from molforge_eval.catalogue import entry_of
 from molforge_eval.ladder import Ladder
 from molforge_eval.records.identity import ArtifactChecksum
 from molforge_eval.report.action_shift import put_shift
+from molforge_eval.report.chart_index import with_charts
 from molforge_eval.report.claims import weigh_claims
 from molforge_eval.report.conduct import conduct_curves, put_conduct, put_training_counts
 from molforge_eval.report.evidence import Evidence, LevelStatement, MetricRow, MissingPart, VerdictStatement
@@ -95,7 +96,7 @@ def assemble_evidence(checked: Checked, *, title: str = DEFAULT_TITLE) -> Eviden
     put_checks(book, checked.result)
     statement = _state_verdict(checked)
     findings = checked.result.findings
-    return Evidence(
+    evidence = Evidence(
         evidence_version=1,
         identity=identify(run, checked.root_sha256, quote(title, LONGEST_TITLE)),
         level=level,
@@ -130,6 +131,7 @@ def assemble_evidence(checked: Checked, *, title: str = DEFAULT_TITLE) -> Eviden
         commands=list_commands(run, is_regenerated=level.level == "E4"),
         numbers=book.numbers,
     )
+    return with_charts(evidence)
 
 
 def _put_metrics(book: NumberBook, sides: Sides, verdict: Verdict) -> tuple[MetricRow, ...]:

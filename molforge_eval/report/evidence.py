@@ -16,7 +16,7 @@ from molforge_eval.findings import Finding
 from molforge_eval.records.fields import Count, EndedBy, MoleculeCode, Sha256
 from molforge_eval.report.number_book import Number, NumberId
 from molforge_eval.report.old_evidence import OldStatement
-from molforge_eval.report.section_evidence import ActionShift, Exploration, PaidPoint, SeedTable, Surrounding
+from molforge_eval.report.section_evidence import ActionShift, ChartNote, Exploration, PaidPoint, SeedTable, Surrounding
 from molforge_eval.report.series import ActionShare, Curve
 from molforge_eval.verdict import Outcome
 
@@ -251,6 +251,8 @@ class Evidence(FrozenModel):
     """What a command is for, by a word of the templates, and the command."""
     old: OldStatement | None = None
     """What is said of a run of format version 0 alone; `None` for any other."""
+    charts: tuple[ChartNote, ...] = ()
+    """Every chart, and where the data that it draws stand here."""
     numbers: tuple[Number, ...]
 
     @cached_property

@@ -15,6 +15,7 @@ from molforge_eval.report.assembly import (
     omitted_findings,
     put_checks,
 )
+from molforge_eval.report.chart_index import with_charts
 from molforge_eval.report.evidence import CurveNote, Evidence, LevelStatement, Sentinel
 from molforge_eval.report.learning import TRAINER_COLUMNS, first_and_last, put_curves, trend_of
 from molforge_eval.report.metrics import put_metrics
@@ -58,7 +59,7 @@ def assemble_old_evidence(checked: Checked, *, title: str = DEFAULT_TITLE) -> Ev
     put_checks(book, checked.result)
     statement = judge_old(run, arms, findings, checked.ladder)
     listed = {task for arm in arms for task in arm.tasks()}
-    return Evidence(
+    evidence = Evidence(
         evidence_version=1,
         identity=identify_old(run, checked.root_sha256, quote(title, LONGEST_TITLE)),
         level=level,
@@ -98,6 +99,7 @@ def assemble_old_evidence(checked: Checked, *, title: str = DEFAULT_TITLE) -> Ev
         ),
         numbers=book.numbers,
     )
+    return with_charts(evidence)
 
 
 def _put_steps(book: NumberBook, checked: Checked, source: str) -> None:

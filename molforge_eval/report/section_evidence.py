@@ -10,6 +10,7 @@ from typing import Literal, NamedTuple
 
 from molforge_env.frozen import FrozenModel
 from molforge_eval.records.fields import Count, MoleculeCode
+from molforge_eval.report.number_book import NumberId
 
 PaidPhase = Literal["early", "between", "late"]
 SurroundingGroup = Literal["model", "machine", "laboratory", "evaluation"]
@@ -104,3 +105,27 @@ class Surrounding(FrozenModel):
     """A word of the templates."""
     value: str | None
     """As printed; `None` where it is not recorded."""
+
+
+class ChartSeries(FrozenModel):
+    """What one chart draws of the evidence."""
+
+    label: str
+    """What the chart calls it."""
+    pointer: str | None
+    """Where its points stand in `evidence.json`; `None` when it draws numbers."""
+    numbers: tuple[NumberId, ...]
+    """Ids of the numbers that it draws."""
+    points: Count
+    """Points that are drawn."""
+    kept_every: Count
+    """1 when all points are there; n when every n-th and the last one are."""
+
+
+class ChartNote(FrozenModel):
+    """One chart of the packet; nothing is drawn in it that does not stand in the evidence."""
+
+    name: str
+    x_title: str | None
+    y_title: str | None
+    series: tuple[ChartSeries, ...]
