@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     import pikepdf
 
 _LONGEST_KIND = 40
+_PAINTING = ("Do", "f", "F", "f*", "B", "B*", "b", "b*", "S", "s", "sh")
 
 
 def creator_of(pdf: pikepdf.Pdf) -> str:
@@ -28,7 +29,7 @@ def list_strange(pdf: pikepdf.Pdf) -> Iterator[str]:
 
     try:
         page = pdf.pages[0].obj
-        if isinstance(page.get("/Contents"), pikepdf.Array) and len(page["/Contents"]) > 1:
+        if _is_drawn_over(pdf.pages[0]):
             yield "a drawing put over it"
         kinds = [str(entry.get("/Subtype")) for entry in page.get("/Annots", ())]
         yield from (f"a note of kind {kind[1:_LONGEST_KIND]}" for kind in kinds if kind != "/Link")
@@ -38,6 +39,16 @@ def list_strange(pdf: pikepdf.Pdf) -> Iterator[str]:
     except (pikepdf.PdfError, KeyError, AttributeError, IndexError, ValueError, TypeError):
         # A page that no writer of ours made: what cannot be listed may lie over the words.
         yield "what cannot be listed"
+
+
+def _is_drawn_over(page: pikepdf.Page) -> bool:
+    """Tell whether something is painted after the last words, which the writer of packets puts down at the end."""
+    import pikepdf
+
+    last = ""
+    for instruction in pikepdf.parse_content_stream(page, " ".join((*_PAINTING, "ET"))):
+        last = str(instruction.operator)
+    return last in _PAINTING
 
 
 def read_first_page(pdf: pikepdf.Pdf) -> str | None:

@@ -139,6 +139,7 @@ def test_a_packet_without_its_logs_speaks_of_the_evaluation_only(
 
     assert (result.level, result.counts["episodes_replayed"]) == ("E3", 18)
     assert result.level_reason.endswith("E3 for the evaluation only")
+    assert "soitshowse3fortheevaluationonly" in (load(made.pdf).first_page.words or "").casefold()
     assert {item.code for item in result.findings} == {CARRIED, "PACKET_LOG_ABSENT"}
 
 
@@ -253,6 +254,13 @@ def _drawing(pdf: pikepdf.Pdf) -> None:
     page.Contents = pikepdf.Array([page.Contents, pdf.make_stream(b"1 g 0 0 600 800 re f")])
 
 
+def _overlay(pdf: pikepdf.Pdf) -> None:
+    with pikepdf.new() as other:
+        other.add_blank_page(page_size=(600, 800))
+        other.pages[0].obj.Contents = other.make_stream(b"1 g 50 700 400 60 re f")
+        pdf.pages[0].add_overlay(other.pages[0])
+
+
 def _broken_notes(pdf: pikepdf.Pdf) -> None:
     pdf.pages[0].obj.Annots = pikepdf.Array([1])
 
@@ -263,6 +271,7 @@ def _broken_notes(pdf: pikepdf.Pdf) -> None:
         (_picture, "a picture of points"),
         (_note, "a note of kind FreeText"),
         (_drawing, "a drawing put over it"),
+        (_overlay, "a drawing put over it"),
         (_broken_notes, "what cannot be listed"),
     ],
 )
