@@ -54,14 +54,19 @@ def test_every_expression_is_one_of_ours(live) -> None:
 
 
 def test_what_a_run_of_the_old_layout_names_stands_in_the_data_alone(old_evidence_of) -> None:
-    evidence = old_evidence_of("hostile")
-    live = live_charts(draw_figures(evidence))
-    labels = [task.label for task in evidence.old.tasks]
+    evidence = old_evidence_of("sound")
+    # Two tasks of one label stay two rows.
+    labels = ["</script><b>", "</script><b>", "{{ a }}'] + datum.value \N{LINE SEPARATOR}"]
+    tasks = [task.model_copy(update={"label": label}) for task, label in zip(evidence.old.tasks, labels, strict=True)]
+    named = evidence.model_copy(update={"old": evidence.old.model_copy(update={"tasks": tuple(tasks)})})
+    figures = draw_figures(named)
+    live = live_charts(figures)
     outside, inside = json.dumps([live["charts"], live["config"]]), json.dumps(live["datasets"])
 
-    assert labels
     assert [label for label in labels if json.dumps(label)[1:-1] in outside] == []
     assert [label for label in labels if json.dumps(label)[1:-1] not in inside] == []
+    assert figures["hero"].body.count("&lt;/script&gt;&lt;b&gt;") == 2
+    assert figures["hero"].height == draw_figures(evidence)["hero"].height
 
 
 def test_colours_are_named_by_role(live) -> None:
