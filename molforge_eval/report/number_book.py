@@ -28,6 +28,7 @@ class Source(FrozenModel):
     """Where the rows of a number stand."""
 
     file: str
+    """Path in the run, or what else the rows come from."""
     part: str
     """Column and lines of a log, or JSON pointer."""
     sha256: Sha256 | None
@@ -38,12 +39,17 @@ class Number(FrozenModel):
     """One number as it stands in the packet."""
 
     id: NumberId
+    """Dotted name, stable for ever; `molforge-report trace` follows it to its rows."""
     name: str
+    """What a reader calls it."""
     value: float | int | None
+    """Unrounded; `None` when it is not known."""
     text: str
     """As printed."""
     formula: str
+    """How it is made, in words."""
     sources: tuple[Source, ...]
+    """The files and parts of them that it is read from."""
     reason: str | None
     """Why the value is `None`."""
     needs: tuple[NumberId, ...] = ()

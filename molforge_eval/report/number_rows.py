@@ -19,6 +19,7 @@ import polars as pl
 from molforge_eval import layout
 from molforge_eval.json_positions import lines_of_pointers
 from molforge_eval.ledger import Ledger
+from molforge_eval.old_trainer_log import Form
 from molforge_eval.record_files import read_json
 from molforge_eval.report.evidence import Evidence
 from molforge_eval.report.learning import EPISODE_COLUMNS, episode_ends
@@ -105,6 +106,12 @@ class NumberRows:
         if old is not None and old.trainer_source is not None:
             return old.trainer_source
         return layout.TRAINER_LOG if stand_in is None else stand_in.source
+
+    def _trainer_form(self) -> Form:
+        old, stand_in = self._run.old, self._run.stand_in
+        if old is not None:
+            return old.trainer_form
+        return "lines" if stand_in is None else stand_in.form
 
     def _of_source(self, file: str, part: str) -> Iterator[Row]:
         """Read a source as the number book names it: a pointer, or columns of a log."""
@@ -199,11 +206,12 @@ class NumberRows:
         return self._run.rollouts if file == layout.ROLLOUTS else self._run.trainer_log
 
     def _lines(self, file: str, frame: pl.DataFrame, fields: Sequence[str]) -> Iterator[Row]:
-        is_log = file.endswith(".jsonl")
+        form = "lines" if file == layout.ROLLOUTS else self._trainer_form()
+        head = f"/{_HISTORY}" if form == "state" else ""
         known = [field for field in fields if field in frame.columns]
         columns = [frame[field].to_list() for field in known]
         for place, line in enumerate(frame["line"].to_list()):
-            at, number = ("", line) if is_log else (f"/{_HISTORY}/{line - 1}", None)
+            at, number = ("", line) if form == "lines" else (f"{head}/{line - 1}", None)
             if not known:
                 yield Row(file, number, at, None)
             for field, values in zip(known, columns, strict=True):

@@ -226,3 +226,18 @@ def test_evidence_of_another_version_is_code_3(packed, tmp_path, capsys) -> None
     assert ask(str(root), capsys=capsys)[0] == 3
     with pytest.raises(UnreadableError, match="not the evidence of a packet of this version"):
         open_subject(load(root))
+
+
+@pytest.mark.parametrize(
+    ("name", "head"), [("trainer/checkpoint-4/trainer_state.json", "/log_history"), ("log_history.json", "")]
+)
+def test_rows_of_the_host_trainers_own_file_are_found_in_it(old_copy, name, head) -> None:
+    rows = [orjson.loads(line) for line in (old_copy / layout.TRAINER_LOG).read_bytes().splitlines()]
+    (old_copy / layout.TRAINER_LOG).unlink()
+    (old_copy / name).parent.mkdir(parents=True, exist_ok=True)
+    record = {"global_step": 4, "max_steps": 4, "log_history": rows} if head else rows
+    (old_copy / name).write_bytes(orjson.dumps(record, option=orjson.OPT_INDENT_2))
+    row = traced(old_copy, "curve.reward.first").numbers[0].rows[0]
+
+    assert (row.file, row.pointer) == (name, f"{head}/0/reward")
+    assert f'"reward": {row.value}' in (old_copy / name).read_text().splitlines()[row.line - 1]
