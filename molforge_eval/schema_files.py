@@ -6,14 +6,20 @@ reads the committed files only, through a registry that is closed: nothing is fe
 
 from __future__ import annotations
 
+import ast
+import inspect
 import sys
+import textwrap
 from collections.abc import Mapping
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import orjson
 from pydantic import BaseModel
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
+from pydantic_core import core_schema
 
 from molforge_eval.records import (
     Checksums,
@@ -77,6 +83,32 @@ def models() -> Mapping[str, type[BaseModel]]:
     }
 
 
+class _Described(GenerateJsonSchema):
+    """Gives a property the text that stands under its field."""
+
+    def model_schema(self, schema: core_schema.ModelSchema) -> JsonSchemaValue:
+        """Describe the properties of one model."""
+        described = super().model_schema(schema)
+        texts = field_texts(schema["cls"])
+        for name, value in described.get("properties", {}).items():
+            if name in texts and "description" not in value:
+                value["description"] = texts[name]
+        return described
+
+
+def field_texts(model: type[BaseModel]) -> dict[str, str]:
+    """Read the texts that stand under the fields of a model, by field."""
+    (tree,) = ast.parse(textwrap.dedent(inspect.getsource(model))).body
+    texts = {}
+    body = tree.body if isinstance(tree, ast.ClassDef) else []
+    for field, text in pairwise(body):
+        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name) and isinstance(text, ast.Expr):
+            value = text.value
+            if isinstance(value, ast.Constant) and isinstance(value.value, str):
+                texts[field.target.id] = " ".join(value.value.split())
+    return texts
+
+
 def file_name(name: str) -> str:
     """Return the file name, which is also the relative `$id`, of a schema."""
     return f"{name}.schema.json"
@@ -84,7 +116,7 @@ def file_name(name: str) -> str:
 
 def generate(name: str) -> bytes:
     """Spell one schema from its model."""
-    schema = models()[name].model_json_schema(mode="validation")
+    schema = models()[name].model_json_schema(mode="validation", schema_generator=_Described)
     head = {"$schema": DIALECT, "$id": file_name(name)}
     return orjson.dumps(head | _without_titles(schema), option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
 

@@ -113,3 +113,10 @@ def _objects(node: Any) -> Iterator[dict[str, Any]]:
     elif isinstance(node, list):
         for inner in node:
             yield from _objects(inner)
+
+
+def test_a_property_has_the_text_that_stands_under_its_field() -> None:
+    number = schema_files.load("evidence")["$defs"]["Number"]["properties"]
+
+    assert number["text"]["description"] == "As printed."
+    assert number["needs"]["description"].startswith("The numbers that it is made from")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from molforge_env.errors import UsageError
-from molforge_eval.catalogue import printable
 
 LONGEST_TITLE = 200
 
@@ -23,5 +22,7 @@ def take_title(given: str | None) -> dict[str, Any]:
     if len(given) > LONGEST_TITLE:
         what = f"the title has {len(given)} characters, the limit is {LONGEST_TITLE}"
         raise UsageError(what, where="--title", mend="Shorten it.")
+    from molforge_eval.catalogue import printable
+
     # A title in another encoding than the terminal's arrives with half characters, which no model of ours holds.
     return {"title": printable(given)}
