@@ -50,7 +50,7 @@ def measure(steps: int) -> tuple[float, dict[str, float]]:
         return wrapper
 
     resolved = resolve("tiny-cpu", {"max_steps": str(steps)}, {}, now=read_clock())
-    settings, place = resolved.configuration, choose_place(resolved.configuration)
+    settings, place = resolved.configuration, choose_place(resolved.configuration.device, resolved.configuration.dtype)
     policy = load_policy(settings, place)
     began_at = read_clock()
     manifest = first_manifest(

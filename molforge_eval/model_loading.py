@@ -7,7 +7,7 @@ would play as if untrained. No pickle is loaded and no code of a model is run.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 SMALL_MODEL = 20_000_000
 """Parameters up to which double precision is cheap enough to be the default on a processor."""
+_WHOLE_MODEL = "Give a folder with config.json, safetensors weights and a tokenizer."
 _MODEL_FILES = ("*.safetensors", "*.safetensors.index.json", "*.json", "*.jinja", "merges.txt", "tokenizer.model")
 
 
@@ -35,8 +36,13 @@ class Loaded(NamedTuple):
     dtype: str
 
 
-def load_model(spec: PolicySpec, loading: Loading) -> Loaded:
+def load_model(spec: PolicySpec, loading: Loading, *, check_tokenizer: Callable[[Any], object] | None = None) -> Loaded:
     """Load the model of a policy, ready to play.
+
+    Args:
+        spec: Base model and adapter.
+        loading: Device, number type and whether the adapter is merged.
+        check_tokenizer: Is given the tokenizer before any weight is read, and raises what it has against it.
 
     Raises:
         UsageError: Model or adapter are absent, or do not fit each other.
@@ -47,7 +53,10 @@ def load_model(spec: PolicySpec, loading: Loading) -> Loaded:
     base_sha256 = base_model_digest(base)
     device = _device(loading.device)
     with _silent_host():
-        tokenizer, model = _read_base(base, _dtype(loading.dtype, device))
+        tokenizer = _read_tokenizer(base)
+        if check_tokenizer is not None:
+            check_tokenizer(tokenizer)
+        model = _read_base(base, _dtype(loading.dtype, device))
     is_small = loading.dtype == "auto" and device == "cpu" and model.num_parameters() <= SMALL_MODEL
     if is_small or loading.dtype == "float64":
         model = model.double()
@@ -66,12 +75,20 @@ def load_model(spec: PolicySpec, loading: Loading) -> Loaded:
     )
 
 
-def _read_base(base: Path, dtype: Any) -> tuple[Any, Any]:
-    from transformers import AutoModelForCausalLM, AutoTokenizer
+def _read_tokenizer(base: Path) -> Any:
+    from transformers import AutoTokenizer
 
-    mend = "Give a folder with config.json, safetensors weights and a tokenizer."
     try:
-        tokenizer = AutoTokenizer.from_pretrained(base, local_files_only=True, trust_remote_code=False)
+        return AutoTokenizer.from_pretrained(base, local_files_only=True, trust_remote_code=False)
+    except (OSError, ValueError, KeyError) as error:
+        what = f"the model {base.name} cannot be loaded: {_first_line(error)}"
+        raise UnreadableError(what, where=str(base), mend=_WHOLE_MODEL) from error
+
+
+def _read_base(base: Path, dtype: Any) -> Any:
+    from transformers import AutoModelForCausalLM
+
+    try:
         found: Any = AutoModelForCausalLM.from_pretrained(
             base,
             dtype=dtype,
@@ -86,15 +103,17 @@ def _read_base(base: Path, dtype: Any) -> tuple[Any, Any]:
         if is_out_of_memory(error):
             raise
         raise UnreadableError(
-            f"the model {base.name} cannot be loaded: {_first_line(error)}", where=str(base), mend=mend
+            f"the model {base.name} cannot be loaded: {_first_line(error)}", where=str(base), mend=_WHOLE_MODEL
         ) from error
     # The library fills what is missing with random numbers, and only warns.
     missing = sorted(str(key) for key in notes["missing_keys"])
     if missing:
         raise UnreadableError(
-            f"the model {base.name} lacks {missing[0]}; {len(missing)} weights are missing", where=str(base), mend=mend
+            f"the model {base.name} lacks {missing[0]}; {len(missing)} weights are missing",
+            where=str(base),
+            mend=_WHOLE_MODEL,
         )
-    return tokenizer, model
+    return model
 
 
 @contextmanager

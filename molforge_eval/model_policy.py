@@ -17,6 +17,7 @@ from molforge_env.seeding import stream
 from molforge_env.suites import resolve_scenario
 from molforge_eval.canonical import sha256_hex
 from molforge_eval.chat_form import TokenizerForm
+from molforge_eval.chat_templates import template_fault
 from molforge_eval.dialogue import Dialogue
 from molforge_eval.lock_step import LockStep, Turn
 from molforge_eval.model_loading import Loaded, is_out_of_memory, load_model
@@ -100,7 +101,7 @@ def open_model(spec: PolicySpec, loading: Loading) -> ModelPlayer:
         UnreadableError: A file is damaged, or a pointer in place of the weights.
     """
     with _memory_guard(loading.batch_size):
-        loaded = load_model(spec, loading)
+        loaded = load_model(spec, loading, check_tokenizer=settle_template)
     form = chat_form(loaded.model, loaded.tokenizer, "full")
     base, adapter = _shown(spec.name), None if spec.adapter is None else _shown(spec.adapter)
     identity = PolicyIdentity(
@@ -124,26 +125,11 @@ def chat_form(model: Any, tokenizer: Any, length: ObservationLength) -> Tokenize
     Raises:
         UsageError: The trainer does not know the calls of this chat template.
     """
-    from trl.chat_template_utils import (
-        add_response_schema,
-        get_training_chat_template,
-        is_chat_template_prefix_preserving,
-        parse_response,
-        qwen3_template,
-    )
+    from trl.chat_template_utils import parse_response, qwen3_template
 
     tools: list[Any] = tool_schemas(length)
-    if getattr(tokenizer, "response_template", None) is None:
-        try:
-            tokenizer = add_response_schema(tokenizer)
-        except ValueError as error:
-            raise UsageError(
-                "the trainer does not know how this chat template writes tool calls",
-                where="chat template of the model's tokenizer",
-                mend="Use a model whose template the trainer knows, or set `response_template` in its tokenizer.",
-            ) from error
+    template = settle_template(tokenizer)
     is_qwen3 = tokenizer.response_template == qwen3_template
-    template = None if is_chat_template_prefix_preserving(tokenizer) else get_training_chat_template(tokenizer)
 
     def host_parser(ids: list[int], context: list[int]) -> dict[str, Any]:
         message: dict[str, Any] = parse_response(tokenizer, ids, prefix=context, tools=tools) if ids else {}
@@ -156,6 +142,33 @@ def chat_form(model: Any, tokenizer: Any, length: ObservationLength) -> Tokenize
         context_limit=model.config.get_text_config().max_position_embeddings,
         host_parser=None if is_qwen3 else host_parser,
     )
+
+
+def settle_template(tokenizer: Any) -> str | None:
+    """Have a tokenizer's calls readable, as the host trainer does it; no weights are needed for that.
+
+    Returns:
+        The template to use in place of the tokenizer's own, `None` when that serves.
+
+    Raises:
+        UsageError: The trainer does not know this chat template.
+    """
+    from trl.chat_template_utils import (
+        add_response_schema,
+        get_training_chat_template,
+        is_chat_template_prefix_preserving,
+    )
+
+    own = tokenizer.chat_template
+    try:
+        if getattr(tokenizer, "response_template", None) is None:
+            add_response_schema(tokenizer)
+        template: str | None = (
+            None if is_chat_template_prefix_preserving(tokenizer) else get_training_chat_template(tokenizer)
+        )
+    except ValueError as error:
+        raise template_fault(own if isinstance(own, str) else None, _shown(str(tokenizer.name_or_path))) from error
+    return template
 
 
 def _shown(name: str) -> str:

@@ -30,7 +30,7 @@ def _setting_flags(command: Callable[..., None]) -> Callable[..., None]:
     return command
 
 
-_LATER = ("data", "warmstart")
+_LATER = ("data", "sft", "warmstart")
 """Commands whose modules are imported only when they are asked about."""
 
 

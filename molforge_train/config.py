@@ -39,7 +39,7 @@ def process_environment() -> Mapping[str, str]:
 def preset_names() -> list[str]:
     """List the presets that ship with the package; the warm start's recipes and the defaults are none."""
     names = (entry.name for entry in files("molforge_train").joinpath("presets").iterdir())
-    others = (f"{NO_PRESET}.toml", "warmstart-")
+    others = (f"{NO_PRESET}.toml", "warmstart-", "sft-")
     return sorted(
         name.removesuffix(".toml") for name in names if name.endswith(".toml") and not name.startswith(others)
     )

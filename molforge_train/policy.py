@@ -6,7 +6,7 @@ tool calls cannot be parsed, nothing to train.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from molforge_env.errors import UnreadableError, UsageError
 from molforge_eval.records.manifest import Configuration
@@ -16,7 +16,7 @@ from molforge_train.config import shipped_path
 
 if TYPE_CHECKING:
     from peft import PeftModel
-    from transformers import PreTrainedTokenizerBase
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
     from molforge_eval.chat_form import TokenizerForm
 
@@ -33,6 +33,16 @@ class Place(NamedTuple):
     """Name of the device's model; `None` for the processor."""
 
 
+PROCESSOR = Place("cpu", "float32", None)
+
+
+class Base(NamedTuple):
+    """A model before it is adapted."""
+
+    model: PreTrainedModel
+    tokenizer: PreTrainedTokenizerBase
+
+
 class Policy(NamedTuple):
     """What the host trainer trains."""
 
@@ -44,7 +54,7 @@ class Policy(NamedTuple):
     total: int
 
 
-def choose_place(configuration: Configuration) -> Place:
+def choose_place(device: str, dtype: str) -> Place:
     """Settle `auto` for device and number type.
 
     Raises:
@@ -53,7 +63,6 @@ def choose_place(configuration: Configuration) -> Place:
     import torch
 
     found = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available(), "cpu": True}
-    device = configuration.device
     if device == "auto":
         device = next(name for name, there in found.items() if there)
     if not found[device]:
@@ -68,10 +77,39 @@ def choose_place(configuration: Configuration) -> Place:
             where="CUDA_VISIBLE_DEVICES",
             mend="Make one visible: CUDA_VISIBLE_DEVICES=0",
         )
-    dtype = configuration.dtype
     if dtype == "auto":
         dtype = "bfloat16" if device == "cuda" and torch.cuda.is_bf16_supported() else "float32"
     return Place(device, dtype, torch.cuda.get_device_name(0) if device == "cuda" else None)
+
+
+def load_base(name: str, dtype: str, *, side: Literal["left", "right"]) -> Base:
+    """Load tokenizer and base model, in this order: a template that cannot be used costs no weights.
+
+    Args:
+        name: Folder or hub name.
+        dtype: Number type of the weights.
+        side: Where the tokenizer pads and cuts.
+
+    Raises:
+        UsageError: The chat template is none that the host trainer can read calls of.
+        UnreadableError: The model cannot be found or read.
+    """
+    import torch
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    from molforge_eval.model_policy import settle_template
+
+    path = shipped_path(name)
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(path, padding_side=side, truncation_side=side)
+        settle_template(tokenizer)
+        return Base(AutoModelForCausalLM.from_pretrained(path, dtype=getattr(torch, dtype)), tokenizer)
+    except (OSError, ValueError) as error:
+        raise UnreadableError(
+            f"the base model {name} cannot be loaded: {str(error).splitlines()[0]}",
+            where="configuration key base_model",
+            mend="Give the folder of a saved model, or a hub name that this machine can reach.",
+        ) from error
 
 
 def load_policy(configuration: Configuration, place: Place) -> Policy:
@@ -79,22 +117,11 @@ def load_policy(configuration: Configuration, place: Place) -> Policy:
 
     Raises:
         UsageError: The model cannot be found, or its chat template or adapter does not fit.
+        UnreadableError: The model cannot be found or read.
     """
-    import torch
-    from transformers import AutoModelForCausalLM, AutoTokenizer
-
     from molforge_eval.model_policy import chat_form
 
-    name = shipped_path(configuration.base_model)
-    try:
-        tokenizer = AutoTokenizer.from_pretrained(name, padding_side="left", truncation_side="left")
-        model = AutoModelForCausalLM.from_pretrained(name, dtype=getattr(torch, place.dtype))
-    except (OSError, ValueError) as error:
-        raise UnreadableError(
-            f"the base model {configuration.base_model} cannot be loaded: {str(error).splitlines()[0]}",
-            where="configuration key base_model",
-            mend="Give the folder of a saved model, or a hub name that this machine can reach.",
-        ) from error
+    model, tokenizer = load_base(configuration.base_model, place.dtype, side="left")
     form = chat_form(model, tokenizer, configuration.observation_length)
     adapted = _adapt(model, configuration)
     counts = [(weight.numel(), weight.requires_grad) for weight in adapted.parameters()]

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from molforge_env.errors import MissingDependencyError, UsageError
+from molforge_eval.chat_templates import check_template_files
 from molforge_eval.records.manifest import Configuration
 from molforge_eval.training_reward import REWARD_PARTS
 from molforge_eval.weights import read_adapter, weight_files
@@ -63,13 +64,29 @@ def check(configuration: Configuration, environment: Mapping[str, str]) -> None:
             "WORLD_SIZE",
             "Start molforge-train without a launcher, with one device visible.",
         )
-    if Path(shipped_path(configuration.base_model)).is_dir():
-        _check_base(Path(shipped_path(configuration.base_model)))
-    elif configuration.base_model.startswith((".", "/", "~", "molforge_train/")):
-        _refuse(f"there is no folder {configuration.base_model}", "base_model", "Give a folder or a hub name.")
+    check_base(configuration.base_model)
     if configuration.sft_adapter_path is not None:
         _check_adapter(configuration.sft_adapter_path)
     _check_folders(configuration)
+
+
+def check_base(name: str) -> None:
+    """Refuse a base model by its files, none of which is loaded; one that is only on the hub is left to the loader.
+
+    Raises:
+        UsageError: There is no such folder, it holds no model, or its chat template is none that can be used.
+        UnreadableError: A weight file is damaged.
+    """
+    folder = Path(shipped_path(name))
+    if folder.is_dir():
+        if not (folder / "config.json").is_file():
+            _refuse(
+                f"the model folder {folder.name} has no config.json", "base_model", "Give the folder of a saved model."
+            )
+        weight_files(folder)
+        check_template_files(folder, name)
+    elif name.startswith((".", "/", "~", "molforge_train/")):
+        _refuse(f"there is no folder {name}", "base_model", "Give a folder or a hub name.")
 
 
 def run_folder(configuration: Configuration) -> Path:
@@ -116,12 +133,6 @@ def _check_optimizer(configuration: Configuration) -> None:
             "learning_rate, lr_scheduler",
             f"Set a learning rate above {_POLYNOMIAL_END:g}, or another lr_scheduler.",
         )
-
-
-def _check_base(folder: Path) -> None:
-    if not (folder / "config.json").is_file():
-        _refuse(f"the model folder {folder.name} has no config.json", "base_model", "Give the folder of a saved model.")
-    weight_files(folder)
 
 
 def _check_adapter(name: str) -> None:

@@ -1,20 +1,24 @@
 """Supervised fine-tuning of a LoRA adapter on transcripts, with TRL's trainer.
 
-Only the assistant's turns carry a loss. The stage takes any base model whose chat template TRL can train on; the tiny
-model is one of them.
+Only the assistant's turns carry a loss where TRL can mark them in the chat template, else the whole conversation does.
+The stage takes any base model whose tool calls TRL can read; the tiny model is one of them.
 """
 
 from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+from pydantic import Field
 
 from molforge_env.frozen import FrozenModel
 from molforge_eval.canonical import file_bytes
 from molforge_eval.records.conversations import Conversation
+from molforge_train.policy import PROCESSOR, Place
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -26,19 +30,25 @@ _LOGGED = ("loss", "learning_rate", "grad_norm", "mean_token_accuracy")
 class SftRecipe(FrozenModel):
     """LoRA and training of the adapter."""
 
-    rank: int
-    alpha: int
-    dropout: float
+    rank: Annotated[int, Field(ge=1)]
+    alpha: Annotated[int, Field(ge=1)]
+    """Scale of the adapter, over the rank."""
+    dropout: Annotated[float, Field(ge=0, lt=1)]
     target_modules: str
     """`all-linear`, or a regular expression that peft understands."""
-    steps: int
-    batch_size: int
-    """Conversations a step."""
-    learning_rate: float
+    steps: Annotated[int, Field(ge=1)]
+    batch_size: Annotated[int, Field(ge=1)]
+    """Conversations a batch."""
+    learning_rate: Annotated[float, Field(gt=0, le=1)]
     """Peak; linear warm-up, cosine to zero."""
-    warmup_steps: int
-    max_length: int
+    warmup_steps: Annotated[int, Field(ge=0)]
+    max_length: Annotated[int, Field(ge=16)]
     """Tokens of a conversation that are trained on; longer ones are cut."""
+    gradient_accumulation: Annotated[int, Field(ge=1)] = 1
+    """Batches of one step."""
+    one_table: bool = False
+    """Whether all rows share one set of keys, absent ones written as null into the prompt's list of tools. Only the
+    shipped adapter was made so, before it was seen; its bytes are kept."""
 
 
 def train_adapter(
@@ -50,6 +60,7 @@ def train_adapter(
     seed: int,
     scratch: Path,
     report: ReportStep,
+    place: Place = PROCESSOR,
 ) -> Any:
     """Train a fresh LoRA adapter on the assistant's turns.
 
@@ -61,11 +72,11 @@ def train_adapter(
         seed: First weights of the adapter and order of the conversations.
         scratch: Folder for the trainer's own files; nothing in it is needed afterwards.
         report: Called for each step with step, loss, learning rate and gradient norm.
+        place: Device and number type of the training.
 
     Returns:
         The peft model; `save_pretrained` writes the adapter.
     """
-    from datasets import Dataset
     from peft import LoraConfig
     from transformers import PrinterCallback, TrainerCallback
     from trl import SFTConfig, SFTTrainer
@@ -77,7 +88,6 @@ def train_adapter(
                 kept = {name: round(float(logs[name]), 9) for name in _LOGGED if name in logs}
                 report({"stage": "sft", "step": int(state.global_step), **kept})
 
-    rows = [{"messages": item.chat(), "tools": list(item.tools)} for item in conversations]
     with warnings.catch_warnings():
         # TRL passes settings by names that transformers is about to drop.
         warnings.simplefilter("ignore", FutureWarning)
@@ -87,22 +97,23 @@ def train_adapter(
                 output_dir=str(scratch),
                 max_steps=recipe.steps,
                 per_device_train_batch_size=recipe.batch_size,
+                gradient_accumulation_steps=recipe.gradient_accumulation,
                 learning_rate=recipe.learning_rate,
                 lr_scheduler_type="cosine",
                 warmup_steps=recipe.warmup_steps,
                 max_length=recipe.max_length,
-                assistant_only_loss=True,
+                assistant_only_loss=can_mark_assistant(tokenizer),
                 logging_steps=1,
                 save_strategy="no",
                 report_to="none",
                 seed=seed,
                 data_seed=seed,
-                bf16=False,
-                gradient_checkpointing=False,
+                bf16=place.dtype == "bfloat16",
+                gradient_checkpointing=place.device != "cpu",
                 disable_tqdm=True,
-                use_cpu=True,
+                use_cpu=place.device == "cpu",
             ),
-            train_dataset=Dataset.from_list(rows),
+            train_dataset=_rows(conversations, one_table=recipe.one_table),
             processing_class=tokenizer,
             peft_config=LoraConfig(
                 r=recipe.rank,
@@ -116,6 +127,36 @@ def train_adapter(
         trainer.remove_callback(PrinterCallback)
         trainer.train()
     return trainer.model
+
+
+def _rows(conversations: Sequence[Conversation], *, one_table: bool) -> Any:
+    from datasets import Dataset
+
+    if one_table:
+        return Dataset.from_list([{"messages": item.chat(), "tools": list(item.tools)} for item in conversations])
+    rows = [{"messages": _with_objects(item), "tools": list(item.tools)} for item in conversations]
+    # Each row keeps its own keys: a table would write the absent ones into the prompt.
+    return Dataset.from_list(rows, on_mixed_types="use_json")
+
+
+def _with_objects(conversation: Conversation) -> list[dict[str, Any]]:
+    # Templates with XML calls go through the arguments, so they need the object and not its text.
+    messages = conversation.chat()
+    for message in messages:
+        for call in message.get("tool_calls", ()):
+            call["function"]["arguments"] = json.loads(call["function"]["arguments"])
+    return messages
+
+
+def can_mark_assistant(tokenizer: PreTrainedTokenizerBase) -> bool:
+    """Tell whether TRL can mark the assistant's turns in a chat template."""
+    from trl.chat_template_utils import get_training_chat_template
+
+    try:
+        get_training_chat_template(tokenizer)
+    except ValueError:
+        return False
+    return True
 
 
 def save_adapter(model: Any, folder: Path, *, base_name: str) -> None:
@@ -136,3 +177,23 @@ def save_adapter(model: Any, folder: Path, *, base_name: str) -> None:
     # The library keeps the module names in a set, and a set has no order.
     table["target_modules"] = sorted(table["target_modules"])
     settings.write_bytes(file_bytes(table))
+
+
+@contextmanager
+def reproducible(threads: int) -> Iterator[None]:
+    """Compute on so many threads and by deterministic algorithms; what the libraries draw meanwhile is not shown."""
+    import datasets
+    import torch
+    from transformers.utils import logging
+
+    # Both libraries draw a bar for each small thing they do.
+    logging.disable_progress_bar()
+    datasets.disable_progress_bars()
+    before = torch.get_num_threads(), torch.are_deterministic_algorithms_enabled()
+    torch.set_num_threads(threads)
+    torch.use_deterministic_algorithms(mode=True)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before[0])
+        torch.use_deterministic_algorithms(mode=before[1])

@@ -94,7 +94,7 @@ def train(resolved: Resolved, *, quiet: bool, say: Say) -> FinishedRun:
     """
     check_packages()
     quieten_libraries()
-    place = choose_place(resolved.configuration)
+    place = choose_place(resolved.configuration.device, resolved.configuration.dtype)
     settings = resolved.configuration.model_copy(update={"device": place.device, "dtype": place.dtype})
     for line in opening_lines(settings, place.accelerator):
         say(line)

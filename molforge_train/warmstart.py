@@ -10,15 +10,11 @@ from __future__ import annotations
 import shutil
 import tempfile
 import time
-import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from importlib.resources import files
 from pathlib import Path
 from typing import Any, NamedTuple
-
-from pydantic import ValidationError
 
 from molforge_env import RULES_VERSION
 from molforge_env.errors import UsageError
@@ -27,13 +23,13 @@ from molforge_env.interface import INTERFACE_NAME
 from molforge_env.seeding import stream_seed
 from molforge_eval.canonical import digest, file_bytes, line_bytes, sha256_hex
 from molforge_eval.records.conversations import Conversation
+from molforge_train import recipes
 from molforge_train.base_model import BaseRecipe, build_model, train_base
 from molforge_train.provenance import packages
-from molforge_train.sft import SftRecipe, save_adapter, train_adapter
+from molforge_train.sft import SftRecipe, reproducible, save_adapter, train_adapter
 from molforge_train.tokenizer import train_tokenizer
 from molforge_train.transcripts import TranscriptRecipe, generate_transcripts
 
-PRESET_PREFIX = "warmstart-"
 LOG_NAME = "warmstart_log.jsonl"
 RECIPE_NAME = "recipe.json"
 _PLAYED = {"teacher", "scenario", "observation_length", "messages"}
@@ -104,23 +100,7 @@ def read_recipe(preset: str, *, seed: int | None = None) -> WarmstartRecipe:
     Raises:
         UsageError: No recipe has this name.
     """
-    folder = files("molforge_train") / "presets"
-    source = folder / f"{PRESET_PREFIX}{preset}.toml"
-    names = sorted(entry.name for entry in folder.iterdir() if entry.name.startswith(PRESET_PREFIX))
-    if source.name not in names:
-        known = ", ".join(name.removeprefix(PRESET_PREFIX).removesuffix(".toml") for name in names)
-        raise UsageError(f"recipe {preset!r} is not known", where="--preset", mend=f"Choose one of {known}.")
-    table = tomllib.loads(source.read_text(encoding="utf-8"))
-    if seed is not None:
-        table["seed"] = seed
-    try:
-        return WarmstartRecipe.model_validate(table)
-    except ValidationError as error:
-        raise UsageError(
-            f"the recipe has {error.error_count()} wrong values, first {error.errors()[0]['loc']}",
-            where=source.name,
-            mend="Compare it with the fields of molforge_train.warmstart.WarmstartRecipe.",
-        ) from error
+    return recipes.read_recipe("warmstart", preset, WarmstartRecipe, {"seed": seed})
 
 
 def make_warmstart(preset: str, recipe: WarmstartRecipe, folder: Path, *, show: Show) -> WarmstartRecord:
@@ -145,7 +125,7 @@ def make_warmstart(preset: str, recipe: WarmstartRecipe, folder: Path, *, show: 
         work = Path(scratch) / "made"
         work.mkdir()
         seconds: dict[str, float] = {}
-        with _reproducible(recipe.threads), (work / LOG_NAME).open("wb") as log:
+        with reproducible(recipe.threads), (work / LOG_NAME).open("wb") as log:
             made = _make(recipe, work, Path(scratch) / "trainer", _Recorder(log.write, show, recipe), seconds)
         record = WarmstartRecord(
             preset=preset,
@@ -246,22 +226,3 @@ def _timed(stage: str, seconds: dict[str, float]) -> Iterator[None]:
     began = time.perf_counter()
     yield
     seconds[stage] = round(time.perf_counter() - began, 1)
-
-
-@contextmanager
-def _reproducible(threads: int) -> Iterator[None]:
-    import datasets
-    import torch
-    from transformers.utils import logging
-
-    # Both libraries draw a bar for each small thing they do.
-    logging.disable_progress_bar()
-    datasets.disable_progress_bars()
-    before = torch.get_num_threads(), torch.are_deterministic_algorithms_enabled()
-    torch.set_num_threads(threads)
-    torch.use_deterministic_algorithms(mode=True)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before[0])
-        torch.use_deterministic_algorithms(mode=before[1])

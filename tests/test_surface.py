@@ -85,6 +85,7 @@ def test_the_four_programs_have_the_commands_that_the_pages_name() -> None:
         "molforge-report build",
         "molforge-train grpo",
         "molforge-train data",
+        "molforge-train sft",
         "molforge-train warmstart",
     } <= words
 

@@ -118,7 +118,7 @@ def test_a_template_that_the_trainer_does_not_know_is_refused() -> None:
     tokenizer = AutoTokenizer.from_pretrained(ROOT / "molforge_train" / "models" / "tiny" / "base")
     tokenizer.chat_template = "{% for m in messages %}{{ m.content }}{% endfor %}"
 
-    with pytest.raises(UsageError, match="does not know how this chat template writes tool calls"):
+    with pytest.raises(UsageError, match="does not know this chat template, so it cannot read its tool calls"):
         chat_form(None, tokenizer, "full")
 
 
