@@ -17,6 +17,7 @@ from molforge_eval.catalogue import finding
 from molforge_eval.json_lines import Batch, read_batches
 from molforge_eval.ledger import Ledger
 from molforge_eval.limits import Limits
+from molforge_eval.resumes import is_marked
 from molforge_eval.rollout_chains import chains_hold, holds_chain
 from molforge_eval.rollout_table import GrowingTable
 from molforge_eval.run_files import RunFiles
@@ -83,26 +84,29 @@ class TrainerTable(NamedTuple):
 
     frame: pl.DataFrame
     latest: Mapping[str, Any] | None
-    """The last row of type `train`, as it was written."""
+    """The last row of type `train` that stands, as it was written."""
 
 
 def read_trainer_log(files: RunFiles, ledger: Ledger, limits: Limits) -> TrainerTable:
     """Read the trainer log; every key that any row has is a column, wherever it first stands."""
     rows: list[dict[str, Any]] = []
-    latest: Mapping[str, Any] | None = None
+    trained: list[Mapping[str, Any]] = []
     lines = gated_lines(files, layout.TRAINER_LOG, ledger, limits)
     for number, row in within_room(lines, ledger, limits, layout.TRAINER_LOG):
         if not fits(row, "trainer_row", layout.TRAINER_LOG, number, ledger):
             continue
         if row["type"] == "train":
-            latest = dict(row)
+            trained.append(dict(row))
+        elif row["type"] == "resume" and is_marked(row):
+            while trained and trained[-1]["step"] > row["step"]:
+                trained.pop()
         row["non_finite"] = orjson.dumps(row["non_finite"]).decode()
         # A trainer's key of the same name as our line column keeps its value under another name.
         own_line = row.pop("line", None)
         if own_line is not None:
             row["line_"] = own_line
         rows.append({"line": number, **row})
-    return TrainerTable(trainer_frame(rows, ledger, layout.TRAINER_LOG), latest)
+    return TrainerTable(trainer_frame(rows, ledger, layout.TRAINER_LOG), trained[-1] if trained else None)
 
 
 def within_room(

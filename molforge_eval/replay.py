@@ -152,7 +152,7 @@ def line_tasks(run: RunDirectory) -> Iterator[LinesTask]:
     weights = None if settings is None else settings.reward_weights
     # A task goes to another process: the whole list of files would go with it.
     files = RunFiles(root=run.files.root, sizes={}, findings=())
-    episodes = run.rollouts.group_by("episode_id", maintain_order=True).agg("line", "start")
+    episodes = run.every_rollout.group_by("episode_id", maintain_order=True).agg("line", "start")
     for episode_id, numbers, starts in episodes.iter_rows():
         yield LinesTask(
             files,

@@ -198,6 +198,9 @@ def _check_end(
     task: LinesTask, rows: Sequence[Row], session: ToolSession, last: ToolOutcome | None
 ) -> Iterator[Finding]:
     row = rows[-1]
+    if row["ended_by"] is None:
+        # Its last lines are gone or were never written, which another check names.
+        return
     expected = _endings(row, task.turn_limit, session, last)
     if row["ended_by"] not in expected:
         what = f"ended_by is {seen(row['ended_by'])}, played again it is {seen(expected[0])}"

@@ -31,6 +31,7 @@ from molforge_eval.record_files import read_json, read_record
 from molforge_eval.records import Checksums, Evaluation, EvaluationPlan, PlotTable, RunManifest, RunSummary
 from molforge_eval.records.artifacts import PrintedPage
 from molforge_eval.records.old import OldRun
+from molforge_eval.resumes import standing_of
 from molforge_eval.run_files import RunFiles, list_run
 
 _SHOWN_RUNS = 3
@@ -58,11 +59,16 @@ class RunDirectory:
     before: Evaluation | None
     after: Evaluation | None
     trainer_log: pl.DataFrame
-    """One row a line; columns of `log_tables.TRAINER_HEAD`, then the trainer's own keys."""
+    """One row a line, those that stand; columns of `log_tables.TRAINER_HEAD`, then the trainer's own keys."""
     latest_trainer_row: Mapping[str, Any] | None
     """The last row of type `train`, as it was written; in format version 0 the last row of any type."""
     rollouts: pl.DataFrame
-    """One row a line; columns of `rollout_table.ROLLOUT_SCHEMA`."""
+    """One row a line, those that stand: what a resume superseded is left out. Columns of
+    `rollout_table.ROLLOUT_SCHEMA`."""
+    every_rollout: pl.DataFrame
+    """All lines of the rollout log."""
+    every_trainer_row: pl.DataFrame
+    """All rows of the trainer log, those of type `resume` among them."""
     summary: RunSummary | None
     checksums: Checksums | None
     plot_table: PlotTable | None
@@ -146,6 +152,8 @@ def _load_folder(path: Path, root: Path, ledger: Ledger, limits: Limits) -> RunD
         run_id = None if manifest is None else manifest.run_id
         rows = found.frame.with_columns(pl.col("run_id").fill_null(pl.lit(run_id, dtype=pl.String)))
         stand_in = StandIn(str(found.source), found.form)
+    rollouts = read_rollouts(files, ledger, limits)
+    standing = standing_of(rollouts, rows)
     return RunDirectory(
         root=root,
         name=path.name,
@@ -155,9 +163,11 @@ def _load_folder(path: Path, root: Path, ledger: Ledger, limits: Limits) -> RunD
         plan=read_record(files, layout.PLAN, "eval_plan", EvaluationPlan, ledger, limits),
         before=read_record(files, layout.BEFORE, "evaluation", Evaluation, ledger, limits),
         after=read_record(files, layout.AFTER, "evaluation", Evaluation, ledger, limits),
-        trainer_log=rows,
+        trainer_log=standing.trainer_log,
         latest_trainer_row=trainer.latest,
-        rollouts=read_rollouts(files, ledger, limits),
+        rollouts=standing.rollouts,
+        every_rollout=rollouts,
+        every_trainer_row=rows,
         summary=read_record(files, layout.SUMMARY, "run_summary", RunSummary, ledger, limits),
         checksums=read_record(files, layout.CHECKSUMS, "checksums", Checksums, ledger, limits),
         plot_table=read_record(files, layout.PLOT_DATA, "plot_data", PlotTable, ledger, limits),
@@ -226,6 +236,8 @@ def _load_old(path: Path, files: RunFiles, ledger: Ledger, limits: Limits) -> Ru
         trainer_log=records.trainer.frame,
         latest_trainer_row=records.trainer.latest,
         rollouts=records.rollouts,
+        every_rollout=records.rollouts,
+        every_trainer_row=records.trainer.frame,
         summary=None,
         checksums=None,
         plot_table=None,

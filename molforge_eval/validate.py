@@ -36,6 +36,7 @@ from molforge_eval.checks import (
     presence,
     privacy,
     prompts,
+    resumed,
     rollouts,
     seals,
     speech,
@@ -65,6 +66,7 @@ CHECKS: Mapping[str, Check] = {
     "comparability": comparability.check,
     "configuration": configuration.check,
     "training": training.check,
+    "resumed": resumed.check,
     "rollouts": rollouts.check,
     "speech": speech.check,
     "prompts": prompts.check,
@@ -96,7 +98,7 @@ OLD_CHECKS: Mapping[str, Check] = {
 """What a run of format version 0 is asked: what it claims, not what its version never had."""
 OF_LOGS = frozenset(
     {
-        *("configuration", "training", "rollouts", "trainer_means", "numbers", "tables", "plots"),
+        *("configuration", "training", "resumed", "rollouts", "trainer_means", "numbers", "tables", "plots"),
         *("old_summary", "old_training", "old_rollouts", "old_tables", "old_pictures"),
     }
 )
@@ -302,9 +304,9 @@ def count_evidence(run: RunDirectory) -> dict[str, int]:
     evaluated = sum(len(evaluation.episodes or ()) for _, evaluation in played)
     return {
         "records": sum(layout.is_record(path) for path in run.files.sizes),
-        "rollout_lines": len(run.rollouts),
-        "training_episodes": run.rollouts["episode_id"].drop_nulls().n_unique(),
-        "trainer_rows": len(run.trainer_log),
+        "rollout_lines": len(run.every_rollout),
+        "training_episodes": run.every_rollout["episode_id"].drop_nulls().n_unique(),
+        "trainer_rows": len(run.every_trainer_row),
         "evaluation_episodes": evaluated,
         "plots": 0 if run.plot_table is None else len(run.plot_table.plots),
     }

@@ -37,7 +37,7 @@ def _check_run_ids(run: RunDirectory) -> Iterator[Finding]:
         if run_id != expected:
             what = f"run id {seen(run_id)}, the run is {expected}"
             yield finding("RUN_ID_DIFFERS", what, file=path, pointer="/run_id")
-    for path, table in ((layout.ROLLOUTS, run.rollouts), (layout.TRAINER_LOG, run.trainer_log)):
+    for path, table in ((layout.ROLLOUTS, run.every_rollout), (layout.TRAINER_LOG, run.every_trainer_row)):
         expected = expected or (table["run_id"][0] if len(table) else None)
         if expected is None:
             continue

@@ -34,8 +34,8 @@ _SPEED_ROOM = 0.0006
 def check(run: RunDirectory) -> Iterator[Finding]:
     """Look at the trainer log, the manifest, the rollout log and both evaluations."""
     yield from _check_rows(run)
-    yield from check_course(run.trainer_log)
-    yield from _check_budget(run.rollouts)
+    yield from check_course(run.every_trainer_row)
+    yield from _check_budget(run.every_rollout)
     if run.manifest is not None:
         yield from _check_manifest(run.manifest)
         yield from _check_settings(run.manifest.configuration)
@@ -47,7 +47,7 @@ def check(run: RunDirectory) -> Iterator[Finding]:
 def _check_rows(run: RunDirectory) -> Iterator[Finding]:
     """Judge each row of the trainer log by itself."""
     limit = None if run.manifest is None else run.manifest.configuration.max_completion_length
-    for row in run.trainer_log.iter_rows(named=True):
+    for row in run.every_trainer_row.iter_rows(named=True):
         values = {key: value for key, value in row.items() if key not in _HEAD and value is not None}
         for key, what in contradictions(values):
             yield _in_row(what, row["line"], key)
@@ -143,7 +143,7 @@ def _in_manifest(what: str, key: str) -> Finding:
 
 def _check_durations(run: RunDirectory, manifest: RunManifest) -> Iterator[Finding]:
     """Nothing within a run takes longer than the run."""
-    rows = run.trainer_log
+    rows = run.every_trainer_row
     seconds = manifest.training_seconds
     if manifest.ended_at is not None and seconds is not None:
         whole = (manifest.ended_at - manifest.started_at).total_seconds()

@@ -22,7 +22,8 @@ from molforge_eval.run_directory import RunDirectory
 from molforge_eval.training_prompts import PlannedPrompt, planned_prompts, prompts_of_batch
 
 _PATH = layout.ROLLOUTS
-_NAME = re.compile(r"step([0-9]{5,18})-prompt([0-9]{2,9})-([0-9]{2,9})")
+_NAME = re.compile(r"step([0-9]{5,18})-prompt([0-9]{2,9})-([0-9]{2,9})(?:-r[0-9]{1,9})?")
+"""The ending counts the resumes before the episode."""
 _TAG = re.compile(r"<[^<>]*>|\[/?[A-Z_]+\]")
 """A mark of a chat template; whether one closes a completion depends on how the completion ended."""
 _MOST_PROMPTS = 1_000_000

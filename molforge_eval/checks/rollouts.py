@@ -42,7 +42,9 @@ def check(run: RunDirectory) -> Iterator[Finding]:
         pl.col("trainer_step").first(),
         pl.col("generation").first(),
     )
-    yield from _check_whole(episodes)
+    # A run that is killed leaves its last batch as far as it was written; a resume supersedes it.
+    is_open = run.manifest is not None and run.manifest.status == "running"
+    yield from _check_whole(episodes, is_open=is_open)
     yield from _check_early(lines)
     yield from _check_faults(lines)
     yield from _check_limit(run, lines)
@@ -52,12 +54,15 @@ def check(run: RunDirectory) -> Iterator[Finding]:
     yield from _check_conduct(run, lines, episodes)
 
 
-def _check_whole(episodes: pl.DataFrame) -> Iterator[Finding]:
+def _check_whole(episodes: pl.DataFrame, *, is_open: bool) -> Iterator[Finding]:
     """An episode begins with prompt and scenario, and only its last line says how it ended."""
     for row in episodes.filter(~pl.col("has_prompt") | ~pl.col("has_scenario")).iter_rows(named=True):
         what = "the first line of the episode has no prompt or no scenario: lines before it are gone"
         yield finding("EPISODE_HEADLESS", what, file=_PATH, line=row["first_line"], episode=row["episode_id"])
-    for row in episodes.filter(pl.col("ended_by").is_null() | (pl.col("endings") != 1)).iter_rows(named=True):
+    unended = episodes.filter(pl.col("ended_by").is_null() | (pl.col("endings") != 1))
+    if is_open:
+        unended = unended.filter((pl.col("last_line") != episodes["last_line"].max()) | (pl.col("endings") > 0))
+    for row in unended.iter_rows(named=True):
         what = f"{row['endings']} lines of the episode say how it ended, the last line {seen(row['ended_by'])}"
         place: dict[str, Any] = {"line": row["last_line"], "episode": row["episode_id"], "step": row["last_step"]}
         yield finding("EPISODE_UNENDED", what, file=_PATH, **place)
@@ -148,6 +153,11 @@ def _miscount(row: Mapping[str, Any]) -> str:
 def _check_groups(run: RunDirectory, episodes: pl.DataFrame) -> Iterator[Finding]:
     """Every prompt has its whole group of completions, and every generation step as many episodes as a batch."""
     if run.manifest is None:
+        return
+    last = episodes["trainer_step"].max()
+    if run.manifest.status == "running":
+        episodes = episodes.filter(pl.col("trainer_step") != last)
+    if not len(episodes):
         return
     size = run.manifest.configuration.num_generations
     counts = episodes.group_by("trainer_step", "generation").len().sort("trainer_step", "generation")

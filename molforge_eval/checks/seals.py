@@ -78,7 +78,7 @@ def _check_log(run: RunDirectory, sealed: LogSeal) -> Iterator[Finding]:
     except OSError as error:
         yield finding("FILE_UNREADABLE", f"the file cannot be read: {error.strerror or error}", file=sealed.path)
         return
-    table = run.rollouts if sealed.path == layout.ROLLOUTS else run.trainer_log
+    table = run.every_rollout if sealed.path == layout.ROLLOUTS else run.every_trainer_row
     last = table["line"][-1] if len(table) else None
     episode = step = None
     if sealed.path == layout.ROLLOUTS and len(table):
@@ -106,7 +106,7 @@ def _check_evaluations(run: RunDirectory, checksums: Checksums) -> Iterator[Find
 
 
 def _check_chains(run: RunDirectory) -> Iterator[Finding]:
-    broken = run.rollouts.filter(~pl.col("chain_holds")).select("line", "episode_id", "step_index")
+    broken = run.every_rollout.filter(~pl.col("chain_holds")).select("line", "episode_id", "step_index")
     for line, episode, step in broken.iter_rows():
         what = "the line is not chained to the one before it: it was changed, or a line before it was dropped or moved"
         yield finding(

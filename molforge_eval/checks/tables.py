@@ -43,7 +43,9 @@ def check(run: RunDirectory) -> Iterator[Finding]:
         return
     try:
         with run.files.open(path) as handle:
-            block = _first_unequal(handle, run.rollouts, run.limits)
+            block = _first_unequal(handle, run.every_rollout, run.limits)
+            if block is not None and _is_behind(run, block):
+                return
         data = None if block is None else run.files.read(path, at_most=run.limits.file_bytes)
     except OSError as error:
         yield finding("FILE_UNREADABLE", f"the file cannot be read: {error.strerror or error}", file=path)
@@ -51,7 +53,7 @@ def check(run: RunDirectory) -> Iterator[Finding]:
     if block is None:
         return
     # Without a log there is nothing to compare with, and the shape of each row is all that can be asked.
-    rollouts = run.rollouts if layout.ROLLOUTS in run.files else None
+    rollouts = run.every_rollout if layout.ROLLOUTS in run.files else None
     if data is not None:
         yield from _walk(data, rollouts, run.limits)
         return
@@ -59,6 +61,13 @@ def check(run: RunDirectory) -> Iterator[Finding]:
         yield from _walk(block.data, rollouts, run.limits, block)
     what = f"the file has {run.files.sizes[path]} bytes, the limit is {run.limits.file_bytes}"
     yield finding("FILE_TOO_LARGE", f"{what}; the rows from {block.rows + 1} on were not all compared", file=path)
+
+
+def _is_behind(run: RunDirectory, block: _Block) -> bool:
+    """Tell whether a run was killed between the lines of its last batch and their rows; nothing else differs."""
+    is_open = run.manifest is not None and run.manifest.status == "running"
+    rest = run.every_rollout.slice(block.rows)["trainer_step"]
+    return is_open and block.data == _HEADER and rest.n_unique() == 1
 
 
 class _Block(NamedTuple):

@@ -34,8 +34,8 @@ def _check_order(run: RunDirectory) -> Iterator[Finding]:
 
 def _check_logs(run: RunDirectory) -> Iterator[Finding]:
     # Episodes of a batch are played side by side: only within one of them do lines stand in the order of time.
-    lines = run.rollouts.select("line", order="episode_id", moment=moment_of("timestamp"))
-    rows = run.trainer_log.select("line", order=pl.lit(""), moment=moment_of("time"))
+    lines = run.every_rollout.select("line", order="episode_id", moment=moment_of("timestamp"))
+    rows = run.every_trainer_row.select("line", order=pl.lit(""), moment=moment_of("time"))
     for path, moments, column in ((layout.ROLLOUTS, lines, "timestamp"), (layout.TRAINER_LOG, rows, "time")):
         back = moments.filter(pl.col("moment") < pl.col("moment").cum_max().over("order"))
         if len(back):

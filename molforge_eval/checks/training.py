@@ -12,6 +12,7 @@ from molforge_eval import layout
 from molforge_eval.catalogue import finding, seen
 from molforge_eval.findings import Finding
 from molforge_eval.records import RunManifest
+from molforge_eval.resumes import resumes_of
 from molforge_eval.run_directory import RunDirectory
 from molforge_eval.strict_json import escape_step
 
@@ -26,7 +27,7 @@ _LOSS_ROOM = 1e-4
 def check(run: RunDirectory) -> Iterator[Finding]:
     """Look at the trainer log, and at what the manifest says of the training."""
     yield from _check_finite(run)
-    yield from _check_order(run.trainer_log)
+    yield from _check_order(run.every_trainer_row)
     yield from _check_signal(run.trainer_log.filter(pl.col("type") == "train"))
     if run.manifest is not None:
         yield from _check_manifest(run, run.manifest)
@@ -34,7 +35,7 @@ def check(run: RunDirectory) -> Iterator[Finding]:
 
 def _check_finite(run: RunDirectory) -> Iterator[Finding]:
     rows_with_gaps = 0
-    for line, kind, names in run.trainer_log.select("line", "type", "non_finite").iter_rows():
+    for line, kind, names in run.every_trainer_row.select("line", "type", "non_finite").iter_rows():
         gaps: Mapping[str, str] = orjson.loads(names)
         rows_with_gaps += bool(gaps) and kind == "train"
         for key, spelling in sorted(gaps.items()):
@@ -44,15 +45,17 @@ def _check_finite(run: RunDirectory) -> Iterator[Finding]:
             yield finding(code, f"{key} is {spelling}{beside}", file=_PATH, line=line, pointer=pointer)
             yield from _check_absent(run, line, key)
     manifest = run.manifest
-    if manifest is not None and _PATH in run.files and manifest.non_finite_steps != rows_with_gaps:
+    # A run that was killed may have written a row that its manifest does not count yet.
+    counted = {rows_with_gaps, rows_with_gaps - (manifest is not None and manifest.status == "running")}
+    if manifest is not None and _PATH in run.files and manifest.non_finite_steps not in counted:
         what = f"non_finite_steps is {manifest.non_finite_steps}, the trainer log has {rows_with_gaps} such rows"
         yield finding("COUNT_DIFFERS", what, file=layout.MANIFEST, pointer="/non_finite_steps")
 
 
 def _check_absent(run: RunDirectory, line: int, key: str) -> Iterator[Finding]:
     """A number named as not finite must stand as null, never as a number."""
-    if key in run.trainer_log.columns:
-        value = run.trainer_log.filter(pl.col("line") == line)[key][0]
+    if key in run.every_trainer_row.columns:
+        value = run.every_trainer_row.filter(pl.col("line") == line)[key][0]
         if value is not None:
             what = f"{key} is named as not finite and has the value {seen(value)}"
             yield finding("NUMBER_CONTRADICTED", what, file=_PATH, line=line, pointer=f"/{key}")
@@ -71,8 +74,9 @@ def _check_order(log: pl.DataFrame) -> Iterator[Finding]:
                     f"training went on from step {step} after step {last}: steps {step + 1} to {last} were done twice"
                 )
                 yield finding("STEPS_RESUMED", what, **place)
-            latest.clear()
+            latest = {"train": step}
             ended = None
+            continue
         elif ended is not None and step < ended and kind not in latest:
             what = f"step {step} after the summary row of step {ended} with no resume row"
             yield finding("STEPS_OVERLAP", what, **place)
@@ -128,19 +132,23 @@ def _check_manifest(run: RunDirectory, manifest: RunManifest) -> Iterator[Findin
             yield finding("STEPS_DIFFER", what, file=_PATH)
         return
     yield from _check_last_step(rows, manifest)
-    yield from _check_summary_row(run.trainer_log, rows, manifest, is_whole=is_whole)
+    yield from _check_summary_row(run, rows, manifest, is_whole=is_whole)
     if settings.beta > 0 and ("kl" not in rows.columns or rows["kl"].null_count() == len(rows)):
         what = f"beta is {settings.beta} and no row has the key kl"
         yield finding("KL_MISSING", what, file=_PATH, line=rows["line"][0], pointer="/kl")
 
 
 def _check_summary_row(
-    log: pl.DataFrame, rows: pl.DataFrame, manifest: RunManifest, *, is_whole: bool
+    run: RunDirectory, rows: pl.DataFrame, manifest: RunManifest, *, is_whole: bool
 ) -> Iterator[Finding]:
-    """The summary row stands at the end and repeats the mean loss."""
+    """The summary row stands at the end and repeats the mean loss of the steps since training last began."""
+    log = run.trainer_log
+    resumes = [item for item in resumes_of(run.every_trainer_row) if item.is_marked]
+    begun, last_step = max(((item.line, item.step) for item in resumes), default=(0, 0))
+    rows = rows.filter(pl.col("line") > begun)
     if manifest.status == "complete" and is_whole and "summary" not in log["type"].to_list():
         what = "the run is complete and its log has no summary row, which the host writes last"
-        yield finding("LOG_UNFINISHED", what, file=_PATH, line=int(rows["line"].to_list()[-1]))
+        yield finding("LOG_UNFINISHED", what, file=_PATH, line=int(log["line"].to_list()[-1]))
     for row in log.filter(pl.col("type") == "summary").iter_rows(named=True):
         if row["step"] != manifest.steps_completed:
             what = f"the summary row is of step {row['step']}, the manifest says {manifest.steps_completed} steps"
@@ -148,7 +156,7 @@ def _check_summary_row(
         recorded = row.get("train_loss")
         losses = rows["loss"].drop_nulls() if rows.schema.get("loss") == pl.Float64 else pl.Series(dtype=pl.Float64)
         # With a row for every step the mean over rows is the mean over steps, up to the host's rounding.
-        if isinstance(recorded, float) and len(losses) == manifest.steps_completed:
+        if isinstance(recorded, float) and len(losses) == manifest.steps_completed - last_step > 0:
             mean = float(losses.to_numpy().mean())
             if abs(recorded - mean) > _LOSS_ROOM * max(1.0, abs(mean)):
                 what = f"train_loss is {recorded}, the mean of the {len(losses)} rows is {mean}"

@@ -168,7 +168,8 @@ def _enter(path: Path, options: ComparisonOptions, tell: OnStage, on_episodes: O
 
 
 def _without_logs(run: RunDirectory) -> RunDirectory:
-    return replace(run, rollouts=run.rollouts.clear(), trainer_log=run.trainer_log.clear())
+    lines, rows = run.rollouts.clear(), run.trainer_log.clear()
+    return replace(run, rollouts=lines, every_rollout=lines, trainer_log=rows, every_trainer_row=rows)
 
 
 def _draw(evidence: ComparisonEvidence) -> Mapping[str, Svg]:
