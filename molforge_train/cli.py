@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -16,6 +17,7 @@ from molforge_train.settings import SETTINGS
 
 if TYPE_CHECKING:
     from molforge_train.config import Resolved
+    from molforge_train.training_run import FinishedRun
 
 
 def _setting_flags(command: Callable[..., None]) -> Callable[..., None]:
@@ -84,7 +86,10 @@ def grpo(preset: str | None, *, dry_run: bool, quiet: bool, **flags: str | None)
         return
     from molforge_train.training_run import train
 
-    finished = train(resolved, quiet=quiet, say=click.echo)
+    _show_finished(train(resolved, quiet=quiet, say=click.echo))
+
+
+def _show_finished(finished: FinishedRun) -> None:
     click.echo(f"run directory  {finished.folder}\narchive        {finished.archive}")
     if finished.copy is not None:
         click.echo(f"copy           {finished.copy}")
@@ -103,6 +108,20 @@ def _show_plan(resolved: Resolved) -> None:
     episodes = f"{batches * batch} training episodes, {batch} a batch in groups of {settings.num_generations}"
     evaluations = settings.run_before_eval + settings.run_after_eval
     click.echo(f"{episodes}; {evaluations} evaluations; into {run_folder(settings)}; nothing was written")
+
+
+@cli.command()
+@click.argument("run_dir", type=click.Path(path_type=Path))
+@click.option("--quiet", is_flag=True, help="No progress on standard error.")
+def resume(run_dir: Path, *, quiet: bool) -> None:
+    """Go on with a run that was stopped or killed.
+
+    Training goes on from its last checkpoint with the same adapter, steps, seeds and logs. Episodes that were played
+    after the checkpoint stay in the log, marked as superseded, and count in no mean.
+    """
+    from molforge_train.training_run import resume as go_on
+
+    _show_finished(go_on(run_dir, quiet=quiet, say=click.echo))
 
 
 @cli.command()

@@ -38,7 +38,8 @@ def export_adapter(policy: Policy, base_model: str, folder: Path) -> AdapterIden
         base_model: Name of the base model in the adapter's configuration.
         folder: Run directory.
     """
-    target = folder / layout.ADAPTER_FOLDER
+    # It gets its name when it is whole, so that a run that is killed has an adapter or none.
+    target = folder / f".{layout.ADAPTER_FOLDER}.part"
     policy.model.peft_config["default"].base_model_name_or_path = base_model
     # The copy of the start adapter that training compares with is no part of the result.
     policy.model.save_pretrained(str(target), selected_adapters=["default"])
@@ -46,12 +47,17 @@ def export_adapter(policy: Policy, base_model: str, folder: Path) -> AdapterIden
     for path in sorted(target.rglob("*"), reverse=True):
         if path.is_dir():
             path.rmdir()
-        elif not layout.is_record(path.relative_to(folder).as_posix()) or path.name == "README.md":
+        elif (
+            not layout.is_record(f"{layout.ADAPTER_FOLDER}/{path.relative_to(target).as_posix()}")
+            or path.name == "README.md"
+        ):
             # Not the card either: it is an unfilled form.
             path.unlink()
         elif path.suffix == ".json":
             _tidy(path)
-    return identify_adapter(target, layout.ADAPTER_FOLDER)
+    shutil.rmtree(folder / layout.ADAPTER_FOLDER, ignore_errors=True)
+    target.replace(folder / layout.ADAPTER_FOLDER)
+    return identify_adapter(folder / layout.ADAPTER_FOLDER, layout.ADAPTER_FOLDER)
 
 
 def identify_adapter(folder: Path, shown: str) -> AdapterIdentity:
@@ -72,14 +78,18 @@ def identify_adapter(folder: Path, shown: str) -> AdapterIdentity:
     )
 
 
+def prepare_run(folder: Path) -> None:
+    """Draw the pictures and write the summary."""
+    draw_plots(folder)
+    write_whole(folder / layout.SUMMARY, file_bytes(compute_summary(load(folder))))
+
+
 def finish_run(folder: Path) -> Path:
-    """Draw the pictures, write the summary, seal the run and pack it.
+    """Seal the run and pack it.
 
     Returns:
         The archive beside the run directory.
     """
-    draw_plots(folder)
-    write_whole(folder / layout.SUMMARY, file_bytes(compute_summary(load(folder))))
     seal_run(folder)
     archive = folder.with_name(f"{folder.name}.zip")
     pack_run(folder, archive)

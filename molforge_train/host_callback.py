@@ -1,4 +1,7 @@
-"""What we hang on the host trainer: a row for each log, word of each step, and a stop that ends a step first."""
+"""What we hang on the host trainer: a row for each log, word of each step, and a stop that ends a step first.
+
+Checkpoints are made only where a batch of episodes is used up: the host keeps no episodes in a checkpoint.
+"""
 
 from __future__ import annotations
 
@@ -7,22 +10,30 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from molforge_train.trainer_log import TrainerLog
+from molforge_train.watch import GradientWatch
 
 if TYPE_CHECKING:
     from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
 
 class StopRequest:
-    """Whether a signal has asked the run to end, and which one."""
+    """Whether a signal or a lack of room has asked the run to end."""
 
     def __init__(self) -> None:
         """Nothing asked yet."""
         self.signal_name: str | None = None
+        self.reason: str | None = None
+        """Why it has to end when no signal asked it."""
         self.in_training = False
         """Steps are under way, and the one that is shall end first; outside a signal takes effect at once."""
+
+    @property
+    def is_wanted(self) -> bool:
+        """Whether the run is to end."""
+        return self.signal_name is not None or self.reason is not None
 
     def receive(self, number: int, _frame: FrameType | None) -> None:
         """Note a signal; a second one, or one outside training, interrupts at once.
@@ -56,26 +67,57 @@ def listening() -> Iterator[StopRequest]:
             signal.signal(number, handler)
 
 
-def host_callback(log: TrainerLog, stop: StopRequest, on_step: Callable[[int], object]) -> TrainerCallback:
+class Hooks(NamedTuple):
+    """What a run does when the host tells it something."""
+
+    on_begin: Callable[[Any], object]
+    """Gets the model before the first step."""
+    on_step: Callable[[int], object]
+    """Gets the number of steps when one has ended."""
+    on_saved: Callable[[int], object]
+    """Gets the step of a checkpoint that was written."""
+
+
+def host_callback(log: TrainerLog, stop: StopRequest, hooks: Hooks, *, steps_a_batch: int) -> TrainerCallback:
     """Make the callback; its class is made here because the host's base class is costly to import.
 
     Args:
         log: Gets a row for each log.
         stop: Asked after each step.
-        on_step: Called with the number of steps when one has ended.
+        hooks: Called as the training goes on.
+        steps_a_batch: Optimizer steps that use one batch of episodes.
     """
     from transformers import TrainerCallback
 
+    gradients = GradientWatch()
+
     class RunCallback(TrainerCallback):
+        is_save_due = False
+
         def on_train_begin(
-            self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any
+            self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **told: Any
         ) -> None:
             stop.in_training = True
+            hooks.on_begin(told["model"])
+
+        def on_pre_optimizer_step(
+            self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **told: Any
+        ) -> None:
+            gradients.look(told["model"])
 
         def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
-            on_step(state.global_step)
-            if stop.signal_name is not None:
+            step = state.global_step
+            hooks.on_step(step)
+            is_between = step % steps_a_batch == 0 or step >= state.max_steps
+            self.is_save_due |= control.should_save or stop.signal_name is not None
+            # A disk that is nearly full has no room for a checkpoint, and no step is worth waiting for.
+            control.should_save = self.is_save_due and is_between and stop.reason is None
+            if stop.reason is not None or (stop.is_wanted and is_between):
                 control.should_training_stop = True
+
+        def on_save(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
+            self.is_save_due = False
+            hooks.on_saved(state.global_step)
 
         def on_log(
             self,
@@ -85,6 +127,10 @@ def host_callback(log: TrainerLog, stop: StopRequest, on_step: Callable[[int], o
             logs: dict[str, Any] | None = None,
             **_: Any,
         ) -> None:
-            log.write(state.global_step, logs or {})
+            values = dict(logs or {})
+            # The host logs the norm of the last step only; a row answers for every step since the one before it.
+            if gradients.take() and "grad_norm" in values:
+                values["grad_norm"] = float("nan")
+            log.write(state.global_step, values)
 
     return RunCallback()

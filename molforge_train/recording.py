@@ -44,14 +44,22 @@ class Paid(NamedTuple):
 class RolloutLog:
     """The rollout log of a run and its table."""
 
-    def __init__(self, folder: Path, run_id: str) -> None:
-        """Begin both files in a run directory."""
+    def __init__(self, folder: Path, run_id: str, *, resumes: int = 0) -> None:
+        """Begin both files in a run directory, or go on with those that are there.
+
+        Args:
+            folder: The run directory.
+            run_id: Stands on every line.
+            resumes: How often the run went on after a stop; names of episodes tell them apart by it.
+        """
         self._lines = folder / layout.ROLLOUTS
         self._table = folder / layout.METRICS_TABLE
         self._run_id = run_id
         self._chains = RolloutChains()
+        self.resumes = resumes
         append_lines(self._lines, [])
-        append_lines(self._table, [_csv_row(COLUMNS)])
+        if not resumes:
+            append_lines(self._table, [_csv_row(COLUMNS)])
 
     def write(self, batch: Iterable[tuple[Rollout, Paid]]) -> None:
         """Append the lines of a batch of episodes to both files and force them to disk."""

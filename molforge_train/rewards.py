@@ -13,9 +13,11 @@ from typing import Any, NamedTuple
 from molforge_env.errors import MolForgeError
 from molforge_eval.records.manifest import Configuration
 from molforge_eval.training_reward import GRADERS, PENALTIES, EpisodeConduct, conduct_of, training_reward
+from molforge_train.progress import BatchFigures
 from molforge_train.recording import Paid, RolloutLog
 from molforge_train.rollout import ChatForm, HostLimits, Identity, Message, Rollout, read_rollout
 from molforge_train.tool_environment import PlayedEnvironment
+from molforge_train.watch import BatchSigns, SignalWatch
 
 MOST_BROKEN = 0.25
 """Share of a batch that may break in the environment before the run is stopped."""
@@ -41,20 +43,24 @@ class EpisodeReward:
     # The host names the columns of its log after the function.
     __name__ = "episode_reward"
 
-    def __init__(self, configuration: Configuration, form: ChatForm, log: RolloutLog) -> None:
+    def __init__(
+        self, configuration: Configuration, form: ChatForm, log: RolloutLog, watch: SignalWatch | None = None
+    ) -> None:
         """Pay by the configuration's weights.
 
         Args:
             configuration: Weights and limits.
             form: The model's way to spell a conversation.
             log: Gets the lines of each batch before it is paid.
+            watch: Told what each batch says about learning.
         """
         self._weights = configuration.reward_weights
         self._group = configuration.num_generations
         self._limits = HostLimits(configuration.turn_limit, configuration.max_completion_length)
         self._form = form
         self._log = log
-        self.figures = ""
+        self._watch = watch
+        self.figures: BatchFigures | None = None
 
     def __call__(
         self,
@@ -81,7 +87,8 @@ class EpisodeReward:
         for place, environment in enumerate(environments):
             index, generation = divmod(place, self._group)
             ids = firsts[index]
-            identity = Identity(trainer_state.global_step, index, generation, ids, self._form.decode(ids))
+            prompt = self._form.decode(ids)
+            identity = Identity(trainer_state.global_step, index, generation, ids, prompt, self._log.resumes)
             rollout = read_rollout(
                 identity,
                 completions[place],
@@ -107,10 +114,20 @@ class EpisodeReward:
         means = batch_means(counted, self._weights)
         for name, value in means.items():
             log_metric(name, value)
-        self.figures = (
-            f"reward {fmean(entry.paid.reward or 0.0 for entry in counted):.3f}  "
-            f"strict score {means['strict_score']:.3f}  submitted {means['submit_rate']:.0%}"
+        calls = sum(len(entry.rollout.made) for entry in judged)
+        endings = [entry.rollout.ending.ended_by for entry in judged]
+        self.figures = BatchFigures(
+            reward=fmean(entry.paid.reward or 0.0 for entry in counted),
+            strict_score=means["strict_score"],
+            submit_rate=means["submit_rate"],
+            veto_rate=sum(entry.conduct.vetoed_calls for entry in judged) / max(1, calls),
+            no_call_rate=endings.count("no_call") / len(endings),
         )
+        if self._watch is not None:
+            pay = [entry.paid.reward for entry in judged]
+            groups = [pay[start : start + self._group] for start in range(0, len(pay), self._group)]
+            signs = BatchSigns(groups, calls, endings.count("length_limit"), len(judged))
+            self._watch.see(signs, judged[0].rollout.identity.trainer_step)
 
 
 def judge(rollout: Rollout, weights: Mapping[str, float]) -> Judged:

@@ -56,6 +56,8 @@ class Identity(NamedTuple):
     """Place within the group of its prompt."""
     prompt_ids: Sequence[int]
     prompt: str
+    resumes: int = 0
+    """How often the run went on after a stop before it was played."""
 
 
 class Made(NamedTuple):
@@ -87,7 +89,8 @@ class Rollout(NamedTuple):
     def episode_id(self) -> str:
         """Name of the episode within its run."""
         step, prompt, generation = self.identity[:3]
-        return f"step{step:05d}-prompt{prompt:02d}-{generation:02d}"
+        part = f"-r{self.identity.resumes}" if self.identity.resumes else ""
+        return f"step{step:05d}-prompt{prompt:02d}-{generation:02d}{part}"
 
     @property
     def scores(self) -> Mapping[str, float]:

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from pydantic import ValidationError
+
 from molforge_env import RULES_VERSION, __version__
+from molforge_env.errors import UnreadableError, UsageError
 from molforge_env.fingerprint import backend_fingerprint
 from molforge_eval import layout
 from molforge_eval.canonical import digest, file_bytes, plain
@@ -28,12 +35,53 @@ class RunRecord:
         self._folder = folder
         self.manifest = manifest
 
+    @classmethod
+    def read(cls, folder: Path) -> RunRecord:
+        """Read the manifest of a run that was begun.
+
+        Raises:
+            UnreadableError: There is none, or it is none of this version.
+        """
+        try:
+            return cls(folder, RunManifest.model_validate_json((folder / layout.MANIFEST).read_bytes()))
+        except (OSError, ValidationError) as error:
+            raise UnreadableError(
+                "the run has no manifest that can be read",
+                where=str(folder / layout.MANIFEST),
+                mend="Name the directory of a run that `molforge-train grpo` began.",
+            ) from error
+
     def update(self, **fields: Any) -> RunManifest:
         """Set fields and write the whole file, so that a reader never sees a half of it."""
         changed = {**dict(self.manifest), **fields}
         self.manifest = RunManifest.model_validate(changed)
         write_whole(self._folder / layout.MANIFEST, file_bytes(self.manifest))
         return self.manifest
+
+
+@contextmanager
+def writing_alone(folder: Path) -> Iterator[None]:
+    """Keep every other process from writing a run while the block runs.
+
+    Raises:
+        UsageError: Another one writes it now.
+        UnreadableError: There is no such folder.
+    """
+    try:
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    except OSError as error:
+        raise UnreadableError(
+            f"there is no folder {folder}", where=str(folder), mend="Name a run directory."
+        ) from error
+    try:
+        # The lock goes with the process, however it ends.
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    except BlockingIOError as error:
+        mend = "Wait for it, or stop it first."
+        raise UsageError("another process writes this run", where=str(folder), mend=mend) from error
+    finally:
+        os.close(descriptor)
 
 
 def run_id_of(configuration: Configuration, started_at: datetime) -> str:

@@ -62,7 +62,7 @@ SETTINGS = (
     Setting("turn_limit", "whole", "Turns with a call an episode.", low=1),
     Setting("seed", "whole", "Seed of every draw.", "RL_SEED", low=0, high=2**31 - 1),
     Setting("logging_steps", "whole", "Optimizer steps between two rows of the log.", "RL_LOGGING_STEPS", low=1),
-    Setting("save_steps", "whole", "Optimizer steps between checkpoints; 0 makes none.", "RL_SAVE_STEPS", low=0),
+    Setting("save_steps", "whole", "Optimizer steps between checkpoints; 0: at a signal only.", "RL_SAVE_STEPS", low=0),
     Setting("run_before_eval", "switch", "Evaluate before training.", "RUN_BEFORE_EVAL"),
     Setting("run_after_eval", "switch", "Evaluate after training.", "RUN_AFTER_EVAL"),
     Setting("eval_seeds", "whole", "Sampled episodes a task in each evaluation.", low=1),

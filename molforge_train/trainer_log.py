@@ -12,6 +12,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal
 
+import orjson
+
 from molforge_eval.canonical import line_bytes
 from molforge_eval.records.training import TrainerRow
 from molforge_train.log_file import append_lines
@@ -23,7 +25,7 @@ class TrainerLog:
     """The trainer log of one run."""
 
     def __init__(self, path: Path, run_id: str, clock: Callable[[], datetime]) -> None:
-        """Begin an empty log."""
+        """Begin an empty log, or go on with one that is there."""
         self._path = path
         self._run_id = run_id
         self._clock = clock
@@ -33,6 +35,16 @@ class TrainerLog:
         self.non_finite_steps = 0
         """Training rows with a number that is not finite."""
         append_lines(path, [])
+        self._spent = 0.0
+        for line in path.read_bytes().splitlines():
+            row = orjson.loads(line)
+            self._spent = row["elapsed_seconds"]
+            self.non_finite_steps += bool(row["non_finite"]) and row["type"] == "train"
+
+    @property
+    def elapsed_seconds(self) -> float:
+        """Seconds of training, those of a part before a resume included."""
+        return round(self._spent + time.perf_counter() - self._began, 3)
 
     def write(self, step: int, logs: Mapping[str, Any]) -> TrainerRow:
         """Append a row and force it to disk."""
@@ -43,7 +55,7 @@ class TrainerLog:
             type="summary" if "train_runtime" in logs else "train",
             step=step,
             time=self._clock(),
-            elapsed_seconds=round(time.perf_counter() - self._began, 3),
+            elapsed_seconds=self.elapsed_seconds,
             non_finite=non_finite,
             **values,
         )
@@ -52,6 +64,25 @@ class TrainerLog:
             self.latest = row.model_dump(mode="json")
             self.non_finite_steps += bool(non_finite)
         return row
+
+    def mark_resume(self, step: int, marks: Mapping[str, int]) -> None:
+        """Write that training goes on from a step.
+
+        Args:
+            step: Steps of the checkpoint.
+            marks: What `molforge_eval.resumes.MARKS` names.
+        """
+        row = TrainerRow(
+            format_version=1,
+            run_id=self._run_id,
+            type="resume",
+            step=step,
+            time=self._clock(),
+            elapsed_seconds=self.elapsed_seconds,
+            non_finite={},
+            **marks,
+        )
+        append_lines(self._path, [line_bytes(row)])
 
 
 def split_finite(logs: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Spelling]]:

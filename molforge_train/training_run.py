@@ -1,4 +1,4 @@
-"""One training run from its settings to its sealed run directory.
+"""One training run from its settings to its sealed run directory, begun or gone on with.
 
 Everything that can be refused is refused before the directory is made. From then on whatever happens is recorded: the
 manifest says complete, interrupted or failed and why, and the directory is sealed in each case.
@@ -7,54 +7,36 @@ manifest says complete, interrupted or failed and why, and the directory is seal
 from __future__ import annotations
 
 import gc
-import logging
-import tempfile
-import time
-import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from molforge_env.command_line import EXIT_INTERRUPTED
-from molforge_env.errors import MolForgeError
+from molforge_env.errors import MolForgeError, UsageError
 from molforge_eval import layout
 from molforge_eval.canonical import file_bytes
 from molforge_eval.model_loading import is_out_of_memory
 from molforge_eval.plan import Limits, plan_digest, standard_plan
-from molforge_eval.play import run_evaluation
-from molforge_eval.policies import Loading, PolicySpec, open_policy
-from molforge_eval.records.evaluation import EpisodeRecord, Evaluation, EvaluationPlan
-from molforge_eval.records.manifest import Configuration, RunManifest
+from molforge_eval.records.evaluation import EvaluationPlan
+from molforge_eval.records.manifest import AdapterIdentity, Configuration, RunManifest
 from molforge_eval.sealing import write_whole
 from molforge_eval.weights import base_model_digest
 from molforge_train.adapter_search import adapter_folder
+from molforge_train.checkpoints import checkpoint_folder, remove_checkpoints
 from molforge_train.config import Resolved, shipped_path
-from molforge_train.delivery import copy_run, export_adapter, finish_run, identify_adapter
-from molforge_train.host_callback import StopRequest, host_callback, listening
-from molforge_train.host_trainer import build_trainer
-from molforge_train.policy import Policy, choose_place, load_policy
+from molforge_train.delivery import copy_run, finish_run, identify_adapter, prepare_run
+from molforge_train.errors import RunFailedError, RunInterruptedError
+from molforge_train.host_callback import listening
+from molforge_train.host_libraries import import_host, quieten_libraries, untested_versions
+from molforge_train.policy import Place, Policy, choose_place, load_policy
 from molforge_train.preflight import check_packages, run_folder
-from molforge_train.progress import Progress
+from molforge_train.progress import warn
 from molforge_train.provenance import scrubbed
-from molforge_train.recording import RolloutLog, read_clock
-from molforge_train.rewards import EpisodeReward
-from molforge_train.run_record import RunRecord, first_manifest, run_id_of
-from molforge_train.tool_environment import tool_environment
-from molforge_train.trainer_log import TrainerLog
+from molforge_train.recording import read_clock
+from molforge_train.reopening import Reopened, reopen
+from molforge_train.run_record import RunRecord, first_manifest, run_id_of, writing_alone
+from molforge_train.stages import Say, Stage, carry_out
 
-Say = Callable[[str], None]
 _SHOWN_ERROR = 500
-
-
-class RunInterruptedError(MolForgeError):
-    """A signal ended the run before its last step."""
-
-    exit_code = EXIT_INTERRUPTED
-
-
-class RunFailedError(MolForgeError):
-    """Training broke off; what was recorded until then is sealed."""
 
 
 class FinishedRun(NamedTuple):
@@ -64,19 +46,6 @@ class FinishedRun(NamedTuple):
     archive: Path
     copy: Path | None
     manifest: RunManifest
-
-
-class Stage(NamedTuple):
-    """What the steps of a run share."""
-
-    configuration: Configuration
-    folder: Path
-    record: RunRecord
-    plan: EvaluationPlan
-    policy: Policy
-    stop: StopRequest
-    quiet: bool
-    say: Say
 
 
 def train(resolved: Resolved, *, quiet: bool, say: Say) -> FinishedRun:
@@ -92,22 +61,12 @@ def train(resolved: Resolved, *, quiet: bool, say: Say) -> FinishedRun:
         RunFailedError: It broke off; the directory is sealed.
         MolForgeError: It was refused and nothing was written, or the copy failed.
     """
-    check_packages()
-    quieten_libraries()
+    check_libraries()
     place = choose_place(resolved.configuration.device, resolved.configuration.dtype)
     settings = resolved.configuration.model_copy(update={"device": place.device, "dtype": place.dtype})
     for line in opening_lines(settings, place.accelerator):
         say(line)
-    try:
-        policy = load_policy(settings, place)
-    except (MemoryError, RuntimeError) as error:
-        if not is_out_of_memory(error):
-            raise
-        raise RunFailedError(
-            "out of memory while the model was loaded; nothing was written",
-            where=f"configuration key base_model, {settings.base_model}",
-            mend="Use a smaller base model, or a device with more memory.",
-        ) from None
+    policy = _load(settings, place)
     started_at = read_clock()
     run_id = run_id_of(settings, started_at)
     plan = evaluation_plan(settings, run_id)
@@ -122,22 +81,104 @@ def train(resolved: Resolved, *, quiet: bool, say: Say) -> FinishedRun:
     (folder / "logs").mkdir(parents=True)
     write_whole(folder / layout.PLAN, file_bytes(plan))
     record = RunRecord(folder, manifest)
-    base = Path(shipped_path(settings.base_model))
-    adapter = settings.sft_adapter_path
+    base, given = _identify(settings)
     record.update(
         trainable_parameters=policy.trainable,
         total_parameters=policy.total,
-        base_model_sha256=base_model_digest(base) if base.is_dir() else None,
-        input_adapter=None if adapter is None else identify_adapter(adapter_folder(adapter), adapter),
+        base_model_sha256=base,
+        input_adapter=given,
     )
-    with listening() as stop:
-        failure = _carry_out(Stage(settings, folder, record, plan, policy, stop, quiet, say))
+    with writing_alone(folder), listening() as stop:
+        return _conduct(Stage(settings, folder, record, plan, policy, stop, quiet, say))
+
+
+def resume(folder: Path, *, quiet: bool, say: Say) -> FinishedRun:
+    """Go on with a run that was stopped, from its last checkpoint, with the same adapter, steps, seeds and logs.
+
+    Args:
+        folder: The run directory.
+        quiet: No progress on standard error.
+        say: Gets lines for standard output.
+
+    Raises:
+        UsageError: The run is complete, another process writes it, or model or adapter are not those it began with.
+        MolForgeError: As for `train`.
+    """
+    check_libraries()
+    with writing_alone(folder):
+        record = RunRecord.read(folder)
+        settings = record.manifest.configuration
+        place = choose_place(settings.device, settings.dtype)
+        for line in opening_lines(settings, place.accelerator):
+            say(line)
+        _check_origin(settings, record.manifest)
+        policy = _load(settings, place)
+        plan = EvaluationPlan.model_validate_json((folder / layout.PLAN).read_bytes())
+        reopened = reopen(folder, record)
+        say(_going_on(reopened))
+        with listening() as stop:
+            stage = Stage(settings, folder, record, plan, policy, stop, quiet, say, reopened.start, reopened.resumes)
+            return _conduct(stage)
+
+
+def check_libraries() -> None:
+    """Refuse libraries that are absent or broken, warn of those that were not tested, and quieten the rest."""
+    check_packages()
+    import_host()
+    for sentence in untested_versions():
+        warn(sentence)
+    quieten_libraries()
+
+
+def _conduct(stage: Stage) -> FinishedRun:
+    failure = _carry_out(stage)
     gc.collect()
+    folder, record = stage.folder, stage.record
     archive = _seal(folder, record, failure)
-    copy = _copy(folder, archive, settings.drive_output_dir, failure)
+    copy = _copy(folder, archive, stage.configuration.drive_output_dir, failure)
     if failure is not None:
         raise failure
+    remove_checkpoints(checkpoint_folder(folder))
     return FinishedRun(folder, archive, copy, record.manifest)
+
+
+def _load(settings: Configuration, place: Place) -> Policy:
+    try:
+        return load_policy(settings, place)
+    except (MemoryError, RuntimeError) as error:
+        if not is_out_of_memory(error):
+            raise
+        raise RunFailedError(
+            "out of memory while the model was loaded; nothing was written",
+            where=f"configuration key base_model, {settings.base_model}",
+            mend="Use a smaller base model, or a device with more memory.",
+        ) from None
+
+
+def _identify(settings: Configuration) -> tuple[str | None, AdapterIdentity | None]:
+    """Name base model and start adapter by their content."""
+    base = Path(shipped_path(settings.base_model))
+    adapter = settings.sft_adapter_path
+    given = None if adapter is None else identify_adapter(adapter_folder(adapter), adapter)
+    return base_model_digest(base) if base.is_dir() else None, given
+
+
+def _check_origin(settings: Configuration, manifest: RunManifest) -> None:
+    base, given = _identify(settings)
+    if base != manifest.base_model_sha256:
+        key, what = "base_model", f"the base model {settings.base_model} is not the one that the run began with"
+    elif given is not None and manifest.input_adapter is not None and given.sha256 != manifest.input_adapter.sha256:
+        key, what = "sft_adapter_path", f"the adapter {given.path} is not the one that the run began with"
+    else:
+        return
+    raise UsageError(what, where=f"configuration key {key}", mend="Put it back, in the folder where the run began.")
+
+
+def _going_on(reopened: Reopened) -> str:
+    if reopened.is_trained:
+        return "resume         after training"
+    step = 0 if reopened.start is None else reopened.start.step
+    return f"resume         from step {step}; {reopened.superseded} episodes after it are superseded"
 
 
 def evaluation_plan(settings: Configuration, run_id: str) -> EvaluationPlan:
@@ -168,102 +209,27 @@ def _carry_out(stage: Stage) -> MolForgeError | None:
     """Run the three steps; whatever breaks becomes a status of the manifest and an error to raise after sealing."""
     settings, record = stage.configuration, stage.record
     try:
-        _train_between_evaluations(stage)
+        carry_out(stage)
     except KeyboardInterrupt:
         return _interrupted(stage)
     except MolForgeError as error:
-        _note(record, status="failed", status_reason=scrubbed(error.what))
+        _note(record, status="failed", status_reason=scrubbed(error.what), ended_at=read_clock())
         return error
     except Exception as error:  # noqa: BLE001 - the run's boundary: what was recorded must be sealed, whatever broke
         text = scrubbed(" ".join(f"{type(error).__name__}: {error}".split()))[:_SHOWN_ERROR]
         if is_out_of_memory(error):
             text = f"out of memory after step {record.manifest.steps_completed} of {settings.max_steps}"
-        _note(record, status="failed", status_reason=text)
+        _note(record, status="failed", status_reason=text, ended_at=read_clock())
         return _failure(text, stage, error)
-    if stage.stop.signal_name is not None:
-        return _interrupted(stage)
-    record.update(status="complete")
-    return None
-
-
-def _train_between_evaluations(stage: Stage) -> None:
-    settings = stage.configuration
-    if settings.run_before_eval:
-        _evaluate(stage, settings.sft_adapter_path, "before training", layout.BEFORE)
-    _optimise(stage)
-    if settings.run_after_eval and stage.stop.signal_name is None:
-        _evaluate(stage, str(stage.folder / layout.ADAPTER_FOLDER), "after training", layout.AFTER)
-
-
-def _optimise(stage: Stage) -> None:
-    settings, folder, record = stage.configuration, stage.folder, stage.record
-    run_id = record.manifest.run_id
-    reward = EpisodeReward(settings, stage.policy.form, RolloutLog(folder, run_id))
-    log = TrainerLog(folder / layout.TRAINER_LOG, run_id, read_clock)
-    progress = Progress(settings.max_steps, quiet=stage.quiet)
-
-    def show(step: int) -> None:
-        # A run that is killed leaves no last word: what the manifest says is the last step that ended.
-        record.update(steps_completed=step)
-        progress.show(step, reward.figures)
-
-    callback = host_callback(log, stage.stop, on_step=show)
-    with _checkpoint_folder(stage) as checkpoints:
-        trainer = build_trainer(
-            settings,
-            stage.policy,
-            environment=tool_environment(settings.observation_length, read_clock),
-            reward=reward,
-            callback=callback,
-            checkpoints=checkpoints,
-        )
-        began = time.perf_counter()
-        try:
-            trainer.train()
-        finally:
-            stage.stop.in_training = False
-            record.update(
-                steps_completed=trainer.state.global_step,
-                training_seconds=round(time.perf_counter() - began, 3),
-                non_finite_steps=log.non_finite_steps,
-            )
-    record.update(output_adapter=export_adapter(stage.policy, record.manifest.configuration.base_model, folder))
-
-
-def _evaluate(stage: Stage, adapter: str | None, label: str, file: str) -> Evaluation:
-    settings, record = stage.configuration, stage.record
-    spec = PolicySpec("hf", settings.base_model, adapter)
-    planned = sum(len(part.tasks) * len(part.seeds) for part in stage.plan.parts)
-    progress = Progress(planned, quiet=stage.quiet)
-    scores: list[float] = []
-
-    def show(episode: EpisodeRecord) -> None:
-        scores.append(episode.final_score or 0.0)
-        progress.show(len(scores), f"{label}  mean final score {sum(scores) / len(scores):.3f}")
-
-    player = open_policy(spec, Loading(device=settings.device))
-    evaluation = run_evaluation(stage.plan, player, label, record.manifest.run_id, clock=read_clock, on_episode=show)
-    write_whole(stage.folder / file, file_bytes(evaluation))
-    del player
-    gc.collect()
-    for part in evaluation.summaries:
-        stage.say(f"{label}: {part.part} mean final_score {_spelled(part.mean_final_score)}")
-    return evaluation
-
-
-@contextmanager
-def _checkpoint_folder(stage: Stage) -> Iterator[Path]:
-    # Checkpoints hold optimizer state and pickles: they are no evidence and stand outside the run directory.
-    if stage.configuration.save_steps:
-        yield stage.folder.with_name(f"{stage.folder.name}.checkpoints")
-        return
-    with tempfile.TemporaryDirectory() as scratch:
-        yield Path(scratch)
+    return _interrupted(stage) if stage.stop.is_wanted else None
 
 
 def _seal(folder: Path, record: RunRecord, failure: MolForgeError | None) -> Path:
     try:
-        record.update(ended_at=read_clock())
+        prepare_run(folder)
+        # Complete is the last word but the seal: a run that is killed before it has not ended.
+        status = "complete" if failure is None else record.manifest.status
+        record.update(status=status, ended_at=read_clock())
         return finish_run(folder)
     except Exception as error:
         raise _unsealed(folder, record, failure, error) from error
@@ -297,13 +263,13 @@ def _note(record: RunRecord, **fields: Any) -> None:
 
 def _interrupted(stage: Stage) -> RunInterruptedError:
     done, planned = stage.record.manifest.steps_completed, stage.configuration.max_steps
-    reason = f"{stage.stop.signal_name or 'interrupt'} after step {done} of {planned}"
+    reason = f"{stage.stop.signal_name or stage.stop.reason or 'interrupt'} after step {done} of {planned}"
     # A second Ctrl-C may end the sealing too; an interrupted run without its end would contradict itself.
     _note(stage.record, status="interrupted", status_reason=reason, ended_at=read_clock())
     return RunInterruptedError(
         f"the run was ended by {reason}",
         where=scrubbed(str(stage.folder)),
-        mend="Its records are sealed as interrupted; start another run for a complete one.",
+        mend=f"Its records are sealed as interrupted; go on with: molforge-train resume {scrubbed(str(stage.folder))}",
     )
 
 
@@ -321,24 +287,3 @@ def _failure(text: str, stage: Stage, error: Exception) -> RunFailedError:
 
 def _is_out_of_space(error: Exception) -> bool:
     return "no space left" in str(error).lower() or "quota exceeded" in str(error).lower()
-
-
-def _spelled(score: float | None) -> str:
-    return "unknown" if score is None else f"{score:.3f}"
-
-
-def quieten_libraries() -> None:
-    """Switch off the bars and notes of the host libraries."""
-    # Their bars and notes would stand between the command's own lines.
-    import datasets
-    import transformers
-
-    # A hub that cannot be reached is told once, in three lines, not at every try.
-    logging.getLogger("huggingface_hub").setLevel(logging.ERROR)
-    datasets.disable_progress_bars()
-    transformers.utils.logging.disable_progress_bar()
-    transformers.utils.logging.set_verbosity_error()
-    warnings.filterwarnings("ignore", message=".*environment_factory.*", category=UserWarning)
-    warnings.filterwarnings("ignore", category=FutureWarning, module="transformers")
-    # The base model is named as it is found from anywhere, which peft takes for a path of this folder.
-    warnings.filterwarnings("ignore", message="Could not find a config file", category=UserWarning)

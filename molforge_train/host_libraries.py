@@ -1,0 +1,108 @@
+"""The host's libraries: whether they can be imported, whether they were tested, and how they are kept quiet.
+
+TRL imports a module when a name of it is first asked for, and some of its modules want packages that it does not
+install. What is missing is said at the start of a run in three lines, not by a traceback in the middle of it.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.metadata
+import logging
+import re
+import tomllib
+import warnings
+from collections.abc import Iterator, Mapping
+from importlib.resources import files
+
+from molforge_env.errors import MissingDependencyError
+
+_NEEDED = {
+    "datasets": ("Dataset",),
+    "peft": ("LoraConfig", "PeftModel"),
+    "transformers": ("AutoModelForCausalLM", "TrainerCallback"),
+    "trl": ("GRPOConfig", "GRPOTrainer"),
+}
+"""What a run takes from each."""
+_PACKAGES = {"yaml": "pyyaml", "PIL": "pillow", "sklearn": "scikit-learn", "cv2": "opencv-python", "git": "gitpython"}
+"""Packages whose name is not that of their module."""
+_MODULE = re.compile(r"No module named '([\w.]+)'")
+_SHOWN = 200
+
+
+def import_host(needed: Mapping[str, tuple[str, ...]] = _NEEDED) -> None:
+    """Import what a run needs of its libraries.
+
+    Args:
+        needed: Names that are asked of each.
+
+    Raises:
+        MissingDependencyError: One cannot be imported; the package that is missing is named with the mend.
+    """
+    for library, names in needed.items():
+        try:
+            module = importlib.import_module(library)
+            for name in names:
+                getattr(module, name)
+        # A library that is imported runs code of its own, which may fail in any way.
+        except Exception as error:
+            raise _trap_of(library, error) from error
+
+
+def _trap_of(library: str, error: BaseException) -> MissingDependencyError:
+    missing = _missing_module(error)
+    if missing is None:
+        why = " ".join(str(error).split())[:_SHOWN] or type(error).__name__
+        return MissingDependencyError(
+            f"{library} cannot be imported: {why}",
+            where=f"python package {library}",
+            mend='Install the tested versions, in a clone: pip install -c constraints.txt ".[train]"',
+        )
+    return MissingDependencyError(
+        f"{library} wants the module {missing}, which this environment has not",
+        where=f"python package {library}",
+        mend=f"Install it: pip install {_PACKAGES.get(missing, missing)}",
+    )
+
+
+def _missing_module(error: BaseException | None) -> str | None:
+    """Name the top module that is absent, however deep in the causes of an error that stands."""
+    while error is not None:
+        if isinstance(error, ModuleNotFoundError) and error.name:
+            return error.name.partition(".")[0]
+        # Lazy imports of the host tell the cause in words only.
+        told = _MODULE.search(str(error))
+        if told is not None:
+            return told[1].partition(".")[0]
+        error = error.__cause__ or error.__context__
+    return None
+
+
+def untested_versions(installed: Mapping[str, str] | None = None) -> Iterator[str]:
+    """Say of each library outside its tested release series which one was tested.
+
+    Args:
+        installed: Version of each library; those of this environment when absent.
+    """
+    tested = tomllib.loads(files("molforge_train").joinpath("tested_versions.toml").read_text("utf-8"))
+    for name, series in tested.items():
+        version = importlib.metadata.version(name) if installed is None else installed[name]
+        if version.split(".")[:2] != series.split("."):
+            yield f"{name} {version} was not tested with this version; {series} was (constraints.txt)"
+
+
+def quieten_libraries() -> None:
+    """Switch off the bars and notes of the host libraries."""
+    # Their bars and notes would stand between the command's own lines.
+    import datasets
+    import transformers
+
+    # A hub that cannot be reached is told once, in three lines, not at every try.
+    logging.getLogger("huggingface_hub").setLevel(logging.ERROR)
+    datasets.disable_progress_bars()
+    transformers.utils.logging.disable_progress_bar()
+    transformers.utils.logging.set_verbosity_error()
+    warnings.filterwarnings("ignore", message=".*environment_factory.*", category=UserWarning)
+    warnings.filterwarnings("ignore", category=FutureWarning, module="transformers")
+    # The base model is named as it is found from anywhere, which peft takes for a path of this folder.
+    warnings.filterwarnings("ignore", message="Could not find a config file", category=UserWarning)

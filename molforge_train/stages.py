@@ -1,0 +1,156 @@
+"""The steps of a run: an evaluation before, training, an evaluation after; each is left out when it was done before."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from molforge_eval import layout
+from molforge_eval.canonical import file_bytes
+from molforge_eval.play import run_evaluation
+from molforge_eval.policies import Loading, PolicySpec, open_policy
+from molforge_eval.records.evaluation import EpisodeRecord, Evaluation, EvaluationPlan
+from molforge_eval.records.manifest import Configuration, RunManifest
+from molforge_eval.sealing import write_whole
+from molforge_train.checkpoints import Checkpoint, check_loaded, checkpoint_folder, mark_whole
+from molforge_train.delivery import export_adapter
+from molforge_train.errors import RunFailedError
+from molforge_train.host_callback import Hooks, StopRequest, host_callback
+from molforge_train.host_trainer import build_trainer
+from molforge_train.policy import Policy
+from molforge_train.progress import Progress, TrainingTable, warn
+from molforge_train.prompts import prompt_rows
+from molforge_train.recording import RolloutLog, read_clock
+from molforge_train.rewards import EnvironmentBrokenError, EpisodeReward
+from molforge_train.run_record import RunRecord
+from molforge_train.tool_environment import PlayedEnvironment, tool_environment
+from molforge_train.trainer_log import TrainerLog
+from molforge_train.watch import SignalWatch, full_disk
+
+Say = Callable[[str], None]
+
+
+class Stage(NamedTuple):
+    """What the steps of a run share."""
+
+    configuration: Configuration
+    folder: Path
+    record: RunRecord
+    plan: EvaluationPlan
+    policy: Policy
+    stop: StopRequest
+    quiet: bool
+    say: Say
+    start: Checkpoint | None = None
+    """What training goes on from; `None` begins with the start adapter."""
+    resumes: int = 0
+    """How often the run went on after a stop."""
+    free_bytes: Callable[[Path], int] | None = None
+    """Tells the room on the disk; the disk itself is asked when it is absent."""
+
+
+def carry_out(stage: Stage) -> None:
+    """Do what is left to do."""
+    settings, record, folder = stage.configuration, stage.record, stage.folder
+    if settings.run_before_eval and not (folder / layout.BEFORE).exists():
+        _evaluate(stage, settings.sft_adapter_path, "before training", layout.BEFORE)
+    if record.manifest.output_adapter is None:
+        _optimise(stage)
+    _check_learned(record.manifest)
+    if settings.run_after_eval and not stage.stop.is_wanted and not (folder / layout.AFTER).exists():
+        _evaluate(stage, str(folder / layout.ADAPTER_FOLDER), "after training", layout.AFTER)
+
+
+def _optimise(stage: Stage) -> None:
+    settings, folder, record = stage.configuration, stage.folder, stage.record
+    run_id = record.manifest.run_id
+    table = TrainingTable(settings.max_steps, quiet=stage.quiet, done=0 if stage.start is None else stage.start.step)
+    lines = RolloutLog(folder, run_id, resumes=stage.resumes)
+    reward = EpisodeReward(settings, stage.policy.form, lines, SignalWatch(warn))
+    log = TrainerLog(folder / layout.TRAINER_LOG, run_id, read_clock)
+    checkpoints = checkpoint_folder(folder)
+
+    def begin(model: Any) -> None:
+        if stage.start is not None:
+            check_loaded(model, stage.start)
+
+    def show(step: int) -> None:
+        # A run that is killed leaves no last word: what the manifest says is the last step that ended.
+        record.update(steps_completed=step, non_finite_steps=log.non_finite_steps)
+        table.show(step, reward.figures)
+        stage.stop.reason = stage.stop.reason or full_disk(folder, stage.free_bytes)
+
+    environment = tool_environment(settings.observation_length, read_clock)
+    check_seeds(environment, prompt_rows(settings)[0])
+    hooks = Hooks(begin, show, lambda step: mark_whole(checkpoints, step, run_id))
+    trainer = build_trainer(
+        settings,
+        stage.policy,
+        environment=environment,
+        reward=reward,
+        callback=host_callback(log, stage.stop, hooks, steps_a_batch=settings.num_iterations),
+        checkpoints=checkpoints,
+    )
+    try:
+        trainer.train(resume_from_checkpoint=None if stage.start is None else str(stage.start.folder))
+    finally:
+        stage.stop.in_training = False
+        record.update(
+            steps_completed=trainer.state.global_step,
+            training_seconds=log.elapsed_seconds,
+            non_finite_steps=log.non_finite_steps,
+        )
+    record.update(output_adapter=export_adapter(stage.policy, record.manifest.configuration.base_model, folder))
+
+
+def _check_learned(manifest: RunManifest) -> None:
+    given, made = manifest.input_adapter, manifest.output_adapter
+    if given is not None and made is not None and given.sha256 == made.sha256 and manifest.steps_completed:
+        raise RunFailedError(
+            f"after {manifest.steps_completed} steps the adapter is the one that training began with",
+            where=f"{layout.ADAPTER_WEIGHTS}, SHA-256 {made.sha256[:16]}",
+            mend="Raise RL_LEARNING_RATE, and read the trainer log for groups whose rewards are all equal.",
+        )
+
+
+def check_seeds(environment: type[PlayedEnvironment], row: dict[str, Any]) -> None:
+    """Reset two environments by one row: what a seed starts must be the same each time.
+
+    Raises:
+        EnvironmentBrokenError: They open with different texts.
+    """
+    made: list[Any] = [environment(), environment()]
+    told = [instance.reset(**row) for instance in made]
+    if told[0] != told[1]:
+        raise EnvironmentBrokenError(
+            f"two resets with seed {row['seed']} gave two observations",
+            where=f"environment, scenario {row['scenario_id']}",
+            mend="Use an environment that honours its seed: groups are compared on one start.",
+        )
+
+
+def _evaluate(stage: Stage, adapter: str | None, label: str, file: str) -> Evaluation:
+    settings, record = stage.configuration, stage.record
+    spec = PolicySpec("hf", settings.base_model, adapter)
+    planned = sum(len(part.tasks) * len(part.seeds) for part in stage.plan.parts)
+    progress = Progress(planned, quiet=stage.quiet)
+    scores: list[float] = []
+
+    def show(episode: EpisodeRecord) -> None:
+        scores.append(episode.final_score or 0.0)
+        progress.show(len(scores), f"{label}  mean final score {sum(scores) / len(scores):.3f}")
+
+    player = open_policy(spec, Loading(device=settings.device))
+    evaluation = run_evaluation(stage.plan, player, label, record.manifest.run_id, clock=read_clock, on_episode=show)
+    write_whole(stage.folder / file, file_bytes(evaluation))
+    del player
+    gc.collect()
+    for part in evaluation.summaries:
+        stage.say(f"{label}: {part.part} mean final_score {_spelled(part.mean_final_score)}")
+    return evaluation
+
+
+def _spelled(score: float | None) -> str:
+    return "unknown" if score is None else f"{score:.3f}"
