@@ -39,8 +39,9 @@ bench: $(STAMP)  ## Measure the speeds that the README states, and attack the va
 	$(BIN)/python -m benchmarks.packet --large
 	$(BIN)/python -m benchmarks.attack
 
-soak: $(STAMP)  ## Look for drift and leaks over a long run.
+soak: $(STAMP)  ## Look for drift and leaks over a long run; kill a run twenty times.
 	$(BIN)/python -m benchmarks.soak
+	$(BIN)/python -m benchmarks.kills
 	$(BIN)/python -m benchmarks.fuzz
 	$(BIN)/python -m benchmarks.guided_fuzz
 

@@ -16,7 +16,8 @@ from typing import Any
 
 from molforge_env.interface import TOOL_NAMES
 from molforge_train.config import resolve
-from molforge_train.host_callback import StopRequest, host_callback
+from molforge_train.host_callback import Hooks, StopRequest, host_callback
+from molforge_train.host_libraries import quieten_libraries
 from molforge_train.host_trainer import build_trainer
 from molforge_train.policy import choose_place, load_policy
 from molforge_train.recording import RolloutLog, read_clock
@@ -24,7 +25,6 @@ from molforge_train.rewards import EpisodeReward
 from molforge_train.run_record import RunRecord, first_manifest, run_id_of
 from molforge_train.tool_environment import tool_environment
 from molforge_train.trainer_log import TrainerLog
-from molforge_train.training_run import quieten_libraries
 
 TARGET = 0.10
 STEPS = 8
@@ -65,8 +65,9 @@ def measure(steps: int) -> tuple[float, dict[str, float]]:
         reward = EpisodeReward(settings, policy.form, RolloutLog(folder, "run-000000000000"))
         log = TrainerLog(folder / "log.jsonl", "run-000000000000", read_clock)
         record = RunRecord(folder, manifest)
-        callback = host_callback(log, StopRequest(), on_step=lambda step: record.update(steps_completed=step))
-        for name in ("on_train_begin", "on_step_end", "on_log"):
+        hooks = Hooks(lambda _: None, lambda step: record.update(steps_completed=step), lambda _: None)
+        callback = host_callback(log, StopRequest(), hooks, steps_a_batch=settings.num_iterations)
+        for name in ("on_train_begin", "on_pre_optimizer_step", "on_step_end", "on_log"):
             setattr(callback, name, timed("logging", getattr(callback, name)))
         trainer = build_trainer(
             settings,

@@ -64,7 +64,7 @@ def command(data: Path, base_model: str, out: Path, preset: str, *, quiet: bool,
     from molforge_train.progress import Progress
     from molforge_train.recipes import read_recipe
     from molforge_train.sft import SftRecipe
-    from molforge_train.training_run import quieten_libraries
+    from molforge_train.host_libraries import quieten_libraries
 
     seed, device, dtype = given.pop("seed"), given.pop("device"), given.pop("dtype")
     recipe = read_recipe("sft", preset, SftRecipe, given)

@@ -47,8 +47,6 @@ class Stage(NamedTuple):
     """What training goes on from; `None` begins with the start adapter."""
     resumes: int = 0
     """How often the run went on after a stop."""
-    free_bytes: Callable[[Path], int] | None = None
-    """Tells the room on the disk; the disk itself is asked when it is absent."""
 
 
 def carry_out(stage: Stage) -> None:
@@ -80,7 +78,7 @@ def _optimise(stage: Stage) -> None:
         # A run that is killed leaves no last word: what the manifest says is the last step that ended.
         record.update(steps_completed=step, non_finite_steps=log.non_finite_steps)
         table.show(step, reward.figures)
-        stage.stop.reason = stage.stop.reason or full_disk(folder, stage.free_bytes)
+        stage.stop.reason = stage.stop.reason or full_disk(folder)
 
     environment = tool_environment(settings.observation_length, read_clock)
     check_seeds(environment, prompt_rows(settings)[0])
@@ -107,7 +105,9 @@ def _optimise(stage: Stage) -> None:
 
 def _check_learned(manifest: RunManifest) -> None:
     given, made = manifest.input_adapter, manifest.output_adapter
-    if given is not None and made is not None and given.sha256 == made.sha256 and manifest.steps_completed:
+    # A run that was stopped early may not have met an uneven group yet.
+    is_over = manifest.steps_completed >= manifest.configuration.max_steps
+    if is_over and given is not None and made is not None and given.sha256 == made.sha256:
         raise RunFailedError(
             f"after {manifest.steps_completed} steps the adapter is the one that training began with",
             where=f"{layout.ADAPTER_WEIGHTS}, SHA-256 {made.sha256[:16]}",

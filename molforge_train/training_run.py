@@ -104,8 +104,8 @@ def resume(folder: Path, *, quiet: bool, say: Say) -> FinishedRun:
         UsageError: The run is complete, another process writes it, or model or adapter are not those it began with.
         MolForgeError: As for `train`.
     """
-    check_libraries()
     with writing_alone(folder):
+        check_libraries()
         record = RunRecord.read(folder)
         settings = record.manifest.configuration
         place = choose_place(settings.device, settings.dtype)

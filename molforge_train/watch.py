@@ -79,14 +79,9 @@ class GradientWatch:
         return seen
 
 
-def full_disk(folder: Path, free: Callable[[Path], int] | None = None) -> str | None:
-    """Say that the disk is nearly full; `None` while there is room.
-
-    Args:
-        folder: A folder on that disk.
-        free: Tells the free bytes; the disk itself is asked when it is absent.
-    """
-    left = shutil.disk_usage(folder).free if free is None else free(folder)
+def full_disk(folder: Path) -> str | None:
+    """Say that the disk of a folder is nearly full; `None` while there is room."""
+    left = shutil.disk_usage(folder).free
     if left >= FREE_BYTES:
         return None
-    return f"the disk is nearly full ({left // 2**20} MiB free, {FREE_BYTES // 2**20} MiB are kept for the end)"
+    return f"a disk nearly full ({left // 2**20} MiB free, {FREE_BYTES // 2**20} MiB are kept for the end)"

@@ -202,14 +202,15 @@ def test_the_archive_is_packed_again_to_the_same_bytes_and_the_copy_is_the_run(s
             assert (sample.drive / "small" / path.relative_to(sample.folder)).read_bytes() == path.read_bytes()
 
 
-def test_the_adapter_goes_on_from_the_given_one_and_without_a_learning_rate_stays_it(tmp_path: Path) -> None:
-    run = run_small(tmp_path, max_steps="1", learning_rate="0", beta="0", run_before_eval="0", run_after_eval="0")
-    found = {finding.code for finding in validate(run.folder).findings}
+def test_an_adapter_that_training_has_not_changed_is_an_error_and_the_run_is_sealed_as_failed(tmp_path: Path) -> None:
+    with pytest.raises(RunFailedError, match="after 1 steps the adapter is the one that training began with"):
+        run_small(tmp_path, max_steps="1", learning_rate="0", beta="0", run_before_eval="0")
+    folder = tmp_path / "small"
+    found = {finding.code for finding in validate(folder).findings}
 
-    assert (run.folder / layout.ADAPTER_WEIGHTS).read_bytes() == (
-        SFT_ADAPTER / "adapter_model.safetensors"
-    ).read_bytes()
-    assert "ADAPTER_UNCHANGED" in found
+    assert load(folder).manifest.status == "failed"
+    assert (folder / layout.ADAPTER_WEIGHTS).read_bytes() == (SFT_ADAPTER / "adapter_model.safetensors").read_bytes()
+    assert {"ADAPTER_UNCHANGED", "EVALUATION_MISSING"} <= found
 
 
 def interrupt_when(folder: Path, logged: int, stop: threading.Event) -> threading.Thread:
