@@ -7,6 +7,7 @@ strict score of the same episodes beside it: a reward that rises while the score
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from math import fsum
 from statistics import fmean
 from typing import Any, NamedTuple
 
@@ -114,13 +115,13 @@ class EpisodeReward:
         means = batch_means(counted, self._weights)
         for name, value in means.items():
             log_metric(name, value)
-        calls = sum(len(entry.rollout.made) for entry in judged)
+        calls = len([made for entry in judged for made in entry.rollout.made])
         endings = [entry.rollout.ending.ended_by for entry in judged]
         self.figures = BatchFigures(
             reward=fmean(entry.paid.reward or 0.0 for entry in counted),
             strict_score=means["strict_score"],
             submit_rate=means["submit_rate"],
-            veto_rate=sum(entry.conduct.vetoed_calls for entry in judged) / max(1, calls),
+            veto_rate=fsum(entry.conduct.vetoed_calls for entry in judged) / max(1, calls),
             no_call_rate=endings.count("no_call") / len(endings),
         )
         if self._watch is not None:
