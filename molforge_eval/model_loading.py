@@ -7,18 +7,20 @@ would play as if untrained. No pickle is loaded and no code of a model is run.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from molforge_env.errors import UnreadableError, UsageError
+from molforge_eval.checks.factors import plain_name
 from molforge_eval.policies import DTypeName, Loading, PolicySpec
 from molforge_eval.weights import AdapterFiles, base_model_digest, read_adapter, tokenizer_digest
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+Value = TypeVar("Value")
 SMALL_MODEL = 20_000_000
 """Parameters up to which double precision is cheap enough to be the default on a processor."""
 _WHOLE_MODEL = "Give a folder with config.json, safetensors weights and a tokenizer."
@@ -132,8 +134,13 @@ def _silent_host() -> Iterator[None]:
             host_logging.enable_progress_bar()
 
 
-def fit_adapter(model: Any, adapter: AdapterFiles) -> Any:
+def fit_adapter(model: Any, adapter: AdapterFiles, *, trainable: bool = False) -> Any:
     """Put an adapter beside the weights of a model.
+
+    Args:
+        model: The base.
+        adapter: Its tensors may be spelled as PEFT or as Unsloth writes them.
+        trainable: Whether the adapter's weights are to be trained on.
 
     Raises:
         UsageError: The adapter's keys or shapes are not those that the model gives it.
@@ -143,12 +150,15 @@ def fit_adapter(model: Any, adapter: AdapterFiles) -> Any:
 
     try:
         config = PeftConfig.from_pretrained(str(adapter.folder))
-        config.inference_mode = True
+        config.inference_mode = not trainable
+        if isinstance(config.target_modules, set | list):
+            # Full names are those of the model that was trained, which may have been one that also sees.
+            config.target_modules = {plain_name(name) for name in config.target_modules}
         wrapped = PeftModel(model, config)
     except (ValueError, TypeError, KeyError) as error:
         raise _misfit(adapter, f"its configuration does not fit: {_first_line(error)}") from error
     wanted = {key: tuple(weights.shape) for key, weights in get_peft_model_state_dict(wrapped).items()}
-    weights = load_file(adapter.weights)
+    weights = renamed(load_file(adapter.weights), wanted)
     odd = sorted(set(weights) ^ set(wanted))
     if odd:
         kind = "is no key of the model" if odd[0] in weights else "is missing from the adapter"
@@ -162,6 +172,17 @@ def fit_adapter(model: Any, adapter: AdapterFiles) -> Any:
         )
     set_peft_model_state_dict(wrapped, weights)
     return wrapped
+
+
+def renamed(weights: Mapping[str, Value], wanted: Iterable[str]) -> dict[str, Value]:
+    """Give tensors the names that a model has for them, where a writer put other words around the same ones.
+
+    Args:
+        weights: By the names of the file.
+        wanted: Names that the model has; each tensor that is none of theirs, by any spelling, keeps its own.
+    """
+    own = {plain_name(name): name for name in wanted}
+    return {own.get(plain_name(name), name): tensor for name, tensor in weights.items()}
 
 
 def _misfit(adapter: AdapterFiles, why: str) -> UsageError:

@@ -9,7 +9,8 @@ import math
 import shutil
 import tempfile
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -102,16 +103,10 @@ def finetune(
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}-") as scratch, reproducible(1):
         made, work = Path(scratch) / "made", Path(scratch) / "trainer"
-        try:
+        with _explained(recipe, losses):
             adapter = train_adapter(
                 model, tokenizer, file.conversations, recipe, seed=seed, scratch=work, report=report, place=place
             )
-        except (MemoryError, RuntimeError) as error:
-            if not is_out_of_memory(error):
-                raise
-            mend = "Set --max-length lower, or --batch-size 1 with --gradient-accumulation raised by as much."
-            what = f"out of memory after step {len(losses)} of {recipe.steps}"
-            raise FinetuningError(what, where=f"recipe, batch_size {recipe.batch_size}", mend=mend) from error
         broken = [step for step, loss in enumerate(losses, start=1) if not math.isfinite(loss)]
         if broken:
             what = f"the loss of step {broken[0]} is not finite"
@@ -140,6 +135,24 @@ def finetune(
             path.chmod(0o644)
         shutil.move(made, folder)
     return record
+
+
+@contextmanager
+def _explained(recipe: SftRecipe, losses: Sequence[float]) -> Iterator[None]:
+    try:
+        yield
+    except ValueError as error:
+        if "num_samples" not in str(error):
+            raise
+        # The host drops a conversation of which nothing of the assistant is left, and then has none.
+        what = f"no conversation has a turn of the assistant within {recipe.max_length} tokens"
+        raise FinetuningError(what, where="recipe, max_length", mend="Set --max-length higher.") from error
+    except (MemoryError, RuntimeError) as error:
+        if not is_out_of_memory(error):
+            raise
+        mend = "Set --max-length lower, or --batch-size 1 with --gradient-accumulation raised by as much."
+        what = f"out of memory after step {len(losses)} of {recipe.steps}"
+        raise FinetuningError(what, where=f"recipe, batch_size {recipe.batch_size}", mend=mend) from error
 
 
 def _read_data(path: Path) -> ConversationFile:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from molforge_env.errors import UnreadableError, UsageError
+from molforge_eval.model_loading import fit_adapter
 from molforge_eval.records.manifest import Configuration
 from molforge_eval.weights import read_adapter
 from molforge_train.adapter_search import adapter_folder
@@ -135,28 +136,11 @@ def load_policy(configuration: Configuration, place: Place) -> Policy:
     return Policy(adapted, tokenizer, form, trainable, sum(count for count, _ in counts))
 
 
-def _adapt(model: Any, configuration: Configuration) -> PeftModel:
+def _adapt(model: Any, configuration: Configuration) -> Any:
     import torch
-    from peft import LoraConfig, PeftModel, get_peft_model, get_peft_model_state_dict
+    from peft import LoraConfig, get_peft_model
 
     if configuration.sft_adapter_path is None:
         torch.manual_seed(configuration.seed)
         return get_peft_model(model, LoraConfig(**_NEW_ADAPTER))
-    adapter = read_adapter(adapter_folder(configuration.sft_adapter_path))
-    try:
-        adapted = PeftModel.from_pretrained(model, str(adapter.folder), is_trainable=True)
-    except (RuntimeError, ValueError) as error:
-        raise _misfit(str(error).splitlines()[-1].strip()) from error
-    # The library only warns of tensors that the model has no place for.
-    strangers = sorted(set(adapter.keys) ^ set(get_peft_model_state_dict(adapted)))
-    if strangers:
-        raise _misfit(f"{len(strangers)} tensors do not meet, first {strangers[0]}")
-    return adapted
-
-
-def _misfit(why: str) -> UsageError:
-    return UsageError(
-        f"the adapter does not fit the base model: {why}",
-        where="configuration key sft_adapter_path",
-        mend="Give the adapter that was trained on this base model.",
-    )
+    return fit_adapter(model, read_adapter(adapter_folder(configuration.sft_adapter_path)), trainable=True)

@@ -15,8 +15,9 @@ _FACTOR = re.compile(r"^(?P<module>.+?)\.lora_(?P<embedding>embedding_)?(?P<side
 _BESIDE = re.compile(r"\.lora_magnitude_vector|\.lora_[AB](\.[A-Za-z0-9_-]+)?\.bias$|lora_mag")
 """Further weights of an adapter: the magnitudes of DoRA, and the bias of a factor."""
 _PREFIXES = ("base_model.model.", "base_model.")
-_WRAPPED = re.compile(r"(?<![^.])(?:_orig_mod|_fsdp_wrapped_module|base_layer)\.")
-"""Names that a compiled, a divided or an adapted module has around its own."""
+_WRAPPED = re.compile(r"(?<![^.])(?:_orig_mod|_fsdp_wrapped_module|base_layer|(?<=model\.)language_model)\.")
+"""Names that a compiled, a divided or an adapted module has around its own, and that of the text half of a model that
+also sees, which Unsloth loads where PEFT is given the text model alone."""
 _ADAPTER = re.compile(
     r"\.(?P<part>lora_(?:embedding_)?[AB]|lora_magnitude_vector)"
     r"(?:\.(?!weight$|bias$)[A-Za-z0-9_-]+)?(?P<rest>\.weight|\.bias)?$"

@@ -91,6 +91,14 @@ def test_the_prompt_is_the_one_of_an_evaluation() -> None:
         assert calls == [orjson.loads(text) for text in spoken]
 
 
+def test_a_length_that_no_conversation_fits_is_named(data: Path, tmp_path: Path) -> None:
+    answer = run(data, tmp_path / "adapter", "--max-length", "60")
+
+    assert isinstance(answer.exception, FinetuningError)
+    assert "within 60 tokens" in answer.exception.what
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_data_with_faults_is_refused_and_nothing_is_left(data: Path, tmp_path: Path) -> None:
     rows = data.read_bytes().replace(b"ready 0/", b"ready 1/", 1)
     (tmp_path / "bad.jsonl").write_bytes(rows)
