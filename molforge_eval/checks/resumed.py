@@ -23,7 +23,16 @@ def check(run: RunDirectory) -> Iterator[Finding]:
         faults = list(_faults(resume, run.every_rollout, before)) if _has_mark(resume) else []
         for key, what in faults:
             yield finding(_CODE, what, file=layout.TRAINER_LOG, line=resume.line, pointer=f"/{key}")
+        if not faults and resume.superseded_episodes and not _is_named(resume, run.every_trainer_row):
+            what = f"training went on from step {resume.step}: {resume.superseded_episodes:g} episodes gave way"
+            yield finding("STEPS_RESUMED", what, file=layout.TRAINER_LOG, line=resume.line, pointer="/step")
         before = max(before, resume.rollout_lines or 0.0)
+
+
+def _is_named(resume: Resume, rows: pl.DataFrame) -> bool:
+    """Tell whether steps that were logged were done twice, which the order of the rows shows."""
+    earlier = rows.filter((pl.col("line") < resume.line) & pl.col("type").is_in(["train", "resume"]))
+    return len(earlier) > 0 and earlier["step"][-1] > resume.step
 
 
 def _has_mark(resume: Resume) -> bool:
