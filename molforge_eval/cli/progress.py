@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
 
+from molforge_eval.catalogue import printable
+
 STAGES = {
     "read": "reading",
     "check": "checking the files",
@@ -62,7 +64,8 @@ def show_progress(*, quiet: bool) -> Iterator[Progress]:
 
         def tell_run(number: int, runs: int, name: str) -> None:
             nonlocal before
-            before = f"run {number} of {runs}, {name}: " if name else ""
+            # The name of a file is its maker's, and a terminal obeys what it is told.
+            before = f"run {number} of {runs}, {printable(name)}: " if name else ""
 
         def tell_episodes(done: int, total: int) -> None:
             bar.update(task, completed=done, total=total)

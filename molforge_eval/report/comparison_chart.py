@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from molforge_eval.report.comparison_evidence import ComparedRun, ComparisonEvidence
 from molforge_eval.report.curves import Size
 from molforge_eval.report.numerals import decimal
+from molforge_eval.report.rivals import REFERENCE
 from molforge_eval.report.scores import MEAN
 from molforge_eval.report.theme import colour
 
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 ROW_HEIGHT = 21
 WIDE = Size(430, 0)
 NARROW = Size(150, 0)
-REFERENCE = "reference policies"
 _GAP = 14
 
 
@@ -76,7 +76,8 @@ def comparison_chart(evidence: ComparisonEvidence, *, size: Size, legend_columns
 
 
 def _score(evidence: ComparisonEvidence, run: ComparedRun, field: str) -> float | None:
-    value = evidence.value(f"run.{run.key}.{field}")
+    # What the table does not show is not drawn either: a mean over a part of the plan is no score of the run.
+    value = None if run.state in _WORDS else evidence.value(f"run.{run.key}.{field}")
     # A mean of a stranger's file that is no score has no place on the axis; the text beside the row tells it.
     return value if value is not None and 0.0 <= value <= 1.0 else None
 

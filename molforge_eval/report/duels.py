@@ -71,11 +71,17 @@ def notes_of(duels: Sequence[Duel]) -> Iterator[str]:
     tested = [duel for duel in duels if duel.p_value is not None]
     if not tested:
         return
-    fewest = min(duel.seeds for duel in tested)
-    least = min(1.0, len(tested) * smallest_sign_flip_p(fewest))
+    # Holm's least value is multiplied by the number of pairs, and no pair can have it below that of the most seeds.
+    most = max(duel.seeds for duel in tested)
+    least = min(1.0, len(tested) * smallest_sign_flip_p(most))
     if least >= RULE.alpha:
         over = "one pair" if len(tested) == 1 else f"{len(tested)} pairs"
-        yield f"{fewest} paired seeds can give no p-value under {least:.3g} over {over}: they cannot be told apart"
+        seeds = "1 paired seed" if most == 1 else f"{most} paired seeds"
+        yield f"{seeds} can give no p-value under {least:.3g} over {over}: nothing can be told apart"
+        return
+    short = [duel.key for duel in tested if duel.seeds < fewest_units(RULE.alpha)]
+    if short:
+        yield f"fewer than {fewest_units(RULE.alpha)} paired seeds can tell nothing apart: {', '.join(short)}"
 
 
 def _hold(first: Rival, second: Rival) -> Duel:

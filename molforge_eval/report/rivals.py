@@ -24,6 +24,8 @@ from molforge_eval.report.quoting import quote
 from molforge_eval.verdict import LEAST_COUNTED_SHARE, Outcome
 
 LONGEST_LABEL = 28
+REFERENCE = "reference policies"
+"""Label of the row that no run has."""
 LONGEST_REASON = 300
 MOST_REASONS = 8
 NO_SEEDS = "format version 0 records no plan and no seed: its means stand as the files list them, and nothing is paired"
@@ -82,7 +84,8 @@ class Entry(NamedTuple):
 def enter_runs(entries: Sequence[Entry]) -> tuple[Rival, ...]:
     """Give every run a key and a label of its own, and say whether it may be compared.
 
-    Of several that are one run, by the id or by the hash of their records, the first one stands for all.
+    Of several that are one run, by the id or by the hash of their records, the first one without errors stands for all
+    that come after it.
     """
     labels = _tell_apart([_name_of(entry) for entry in entries])
     first_with: dict[str, str] = {}
@@ -90,9 +93,11 @@ def enter_runs(entries: Sequence[Entry]) -> tuple[Rival, ...]:
     for number, (entry, label) in enumerate(zip(entries, labels, strict=True), start=1):
         key = f"r{number}"
         same_as, repeated = _find_same(entry.checked, first_with)
-        for mark in _marks_of(entry.checked):
-            first_with.setdefault(mark, key)
         state, reasons, outcome = _judge(entry)
+        # A run with errors stands for no other: a broken copy that is named first would take a sound run's scores away.
+        if state != "withheld":
+            for mark in _marks_of(entry.checked):
+                first_with.setdefault(mark, key)
         if same_as is not None:
             state, reasons = "repeated", (repeated, *reasons)
         reasons = tuple(quote(reason, LONGEST_REASON) for reason in reasons[:MOST_REASONS])
@@ -112,9 +117,12 @@ def _name_of(entry: Entry) -> str:
 
 
 def _tell_apart(names: Sequence[str]) -> list[str]:
-    shown = [quote(name, LONGEST_LABEL) or UNKNOWN for name in names]
-    count = Counter(shown)
-    return [name if count[name] == 1 else f"{name} (r{number})" for number, name in enumerate(shown, start=1)]
+    """Give every run a label that is no other's, nor that of the row of reference policies."""
+    labels = [quote(name, LONGEST_LABEL) or UNKNOWN for name in names]
+    # A name may itself read like one that was numbered: numbering goes on until no two labels are alike.
+    while shared := {label for label, count in Counter([REFERENCE, *labels]).items() if count > 1}:
+        labels = [f"{label} (r{n})" if label in shared else label for n, label in enumerate(labels, start=1)]
+    return labels
 
 
 def _marks_of(checked: Checked | None) -> Mapping[str, str]:

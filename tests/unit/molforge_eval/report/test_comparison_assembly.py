@@ -11,8 +11,9 @@ from molforge_eval.catalogue import finding
 from molforge_eval.ladder import ladder
 from molforge_eval.report.checking import check_run
 from molforge_eval.report.comparison_assembly import assemble_comparison
+from molforge_eval.report.comparison_chart import WIDE, comparison_chart
 from molforge_eval.report.comparison_evidence import ComparisonEvidence
-from molforge_eval.report.rivals import Entry, enter_runs
+from molforge_eval.report.rivals import REFERENCE, Entry, enter_runs
 from molforge_eval.run_directory import load
 
 ERROR = finding("SCORE_DIFFERS", "final_score is 0.9, the episode gives 0.1", file="eval_after_training.json")
@@ -82,6 +83,18 @@ def test_p_values_are_adjusted_over_all_pairs_by_holm(compare, entry) -> None:
     assert [evidence.value(f"pair.{pair.key}.mean.holm") for pair in evidence.pairs] == [3 * 2 / 2**8] * 3
     assert evidence.value("pairs.cells") == 9
     assert evidence.value("pair.r1-r2.level_0_easy.holm") == min(1.0, 9 * 2 / 2**8)
+
+
+def test_a_pair_of_too_few_seeds_is_named_and_the_others_are_told_apart(compare, entry, scored, plan) -> None:
+    parts = tuple(
+        part.model_copy(update={"seeds": part.seeds[:4]}) if part.name == "sampled" else part for part in plan.parts
+    )
+    short = scored(0.9, played=plan.model_copy(update={"parts": parts}))
+    kept = tuple(e for e in short.episodes if e.part == "greedy" or e.seed in parts[1].seeds)
+    evidence = compare(entry(1, 0.1), entry(2, 0.5), entry(3, short.model_copy(update={"episodes": kept})))
+
+    assert evidence.outcome == "partly told apart"
+    assert evidence.notes == ("fewer than 6 paired seeds can tell nothing apart: r1-r3, r2-r3",)
 
 
 def test_too_few_seeds_for_so_many_pairs_are_said_to_be_too_few(compare, entry) -> None:
@@ -213,6 +226,22 @@ def test_the_same_run_named_twice_is_one_run(compare, entry) -> None:
     assert evidence.run("r1").label != evidence.run("r2").label
 
 
+def test_a_broken_copy_that_is_named_first_takes_no_scores_away(compare, entry) -> None:
+    evidence = compare(entry(1, 0.9, findings=(ERROR,), level="E1"), entry(1, 0.3), entry(2, 0.6))
+
+    assert [run.state for run in evidence.runs] == ["withheld", "compared", "compared"]
+
+
+def test_a_run_whose_score_is_not_shown_is_not_drawn(compare, entry) -> None:
+    evidence = compare(entry(1, 0.3), entry(2, None))
+    tables = comparison_chart(evidence, size=WIDE).to_dict()["datasets"].values()
+    label = evidence.run("r2").label
+    rows = [row for table in tables for row in table if row.get("row") == label]
+
+    assert evidence.value("run.r2.before") is not None
+    assert rows == [{"row": label, "text": "no score"}]
+
+
 def test_two_states_of_one_run_and_two_evaluations_of_one_adapter_are_one_run_too(compare, entry) -> None:
     first = entry(1, 0.3)
     state = first._replace(checked=first.checked._replace(root_sha256="f" * 64))
@@ -280,3 +309,10 @@ def test_hostile_names_are_cut_and_told_apart(compare, entry) -> None:
     assert "\u202e" not in evidence.run("r1").label
     assert evidence.run("r1").label.endswith("(r1)")
     assert evidence.run("r2").label.endswith("(r2)")
+
+
+def test_no_two_runs_and_no_row_of_the_chart_have_one_label(compare, entry) -> None:
+    names = ("a", "a", "a (r1)", REFERENCE)
+    labels = [run.label for run in compare(*(entry(n, 0.1 * n, name=name) for n, name in enumerate(names, 1))).runs]
+
+    assert len({REFERENCE, *labels}) == 5
