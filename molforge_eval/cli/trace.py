@@ -63,7 +63,8 @@ def trace(run_dir: Path, *, asked: tuple[str, ...], shown: int | str, form: str)
     """
     from molforge_eval.canonical import file_bytes
     from molforge_eval.cli.inputs import ended_like_a_key, expand_run
-    from molforge_eval.report.trace import choose, is_pattern, open_subject, trace_numbers
+    from molforge_eval.report.trace import choose, is_pattern, trace_numbers
+    from molforge_eval.report.trace_subject import open_subject
     from molforge_eval.report.trace_text import list_text, trace_text
     from molforge_eval.run_directory import load
 

@@ -9,26 +9,21 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
-from pydantic import ValidationError
-
-from molforge_env.errors import UnreadableError, UsageError
+from molforge_env.errors import UsageError
 from molforge_env.frozen import FrozenModel
 from molforge_eval import layout
 from molforge_eval.catalogue import printable, seen
-from molforge_eval.ledger import Ledger
-from molforge_eval.record_files import read_json
 from molforge_eval.records.fields import Count, Sha256
 from molforge_eval.report.evidence import Evidence
 from molforge_eval.report.number_book import Number, NumberId
 from molforge_eval.report.number_rows import NumberRows, Row
 from molforge_eval.report.number_rules import rule_of
-from molforge_eval.report.recount import assemble_again, is_near
+from molforge_eval.report.recount import is_near
+from molforge_eval.report.trace_subject import Subject
 from molforge_eval.run_directory import RunDirectory
 from molforge_eval.sealing import checksum_of
-from molforge_eval.shape import shape_of
-from molforge_eval.validate import validate_loaded
 
 Standing = Literal["equal", "differs", "not recomputed"]
 FileStanding = Literal["as sealed", "differs from the seal", "not sealed", "absent", "no file of the run"]
@@ -121,30 +116,6 @@ class Trace(FrozenModel):
             number.standing != "differs" and all(file.standing != "differs from the seal" for file in number.files)
             for number in self.numbers
         )
-
-
-class Subject(NamedTuple):
-    """A run with the numbers of its packet and what its records give."""
-
-    run: RunDirectory
-    evidence: Evidence
-    """Of the packet, or computed."""
-    again: Evidence
-    """Computed now."""
-    has_packet: bool
-
-
-def open_subject(run: RunDirectory) -> Subject:
-    """Read the packet of a run, and compute its numbers once more.
-
-    Raises:
-        UnreadableError: There is an `evidence.json` that is not that of this version.
-    """
-    packet = _packet_of(run)
-    if packet is not None:
-        return Subject(run, packet, assemble_again(run, packet.findings), has_packet=True)
-    evidence = assemble_again(run, validate_loaded(run).findings)
-    return Subject(run, evidence, evidence, has_packet=False)
 
 
 def choose(subject: Subject, asked: Sequence[str]) -> tuple[Number, ...]:
@@ -318,22 +289,6 @@ def _file_standing(path: str, now: str | None, sealed: str | None, packet: str |
     if not is_equal:
         return "differs from the seal"
     return "not sealed" if sealed is None else "as sealed"
-
-
-def _packet_of(run: RunDirectory) -> Evidence | None:
-    if layout.EVIDENCE not in run.files:
-        return None
-    parsed = read_json(run.files, layout.EVIDENCE, Ledger(), run.limits)
-    if parsed.usable and shape_of("evidence").fits(parsed.value):
-        try:
-            return Evidence.model_validate(parsed.value)
-        except ValidationError:
-            pass
-    raise UnreadableError(
-        "evidence.json is not the evidence of a packet of this version",
-        where=f"{run.name}: {layout.EVIDENCE}",
-        mend="Build the packet again: `molforge-report build RUN`.",
-    )
 
 
 def _unknown(name: str, known: Sequence[str]) -> UsageError:

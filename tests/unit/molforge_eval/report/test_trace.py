@@ -17,7 +17,8 @@ from molforge_eval.cli.report import cli
 from molforge_eval.report.build import PacketOptions, build_packet
 from molforge_eval.report.number_rows import NumberRows
 from molforge_eval.report.number_rules import rule_of
-from molforge_eval.report.trace import choose, open_subject, trace_numbers
+from molforge_eval.report.trace import choose, trace_numbers
+from molforge_eval.report.trace_subject import open_subject
 from molforge_eval.run_directory import load
 from molforge_eval.sealing import seal_run
 from molforge_eval.shape import shape_of
@@ -135,6 +136,21 @@ def test_a_number_of_the_packet_that_the_records_do_not_give_is_code_1(packed, t
 
     assert code == 1
     assert "again    differs" in out
+
+
+def test_a_packet_has_no_say_in_how_its_numbers_are_made(packed, tmp_path) -> None:
+    root = Path(shutil.copytree(packed, tmp_path / "run"))
+    sound = traced(root, "score.mean.after").numbers
+
+    def forge(value) -> None:
+        ids = [number["id"] for number in value["numbers"]]
+        for number in value["numbers"]:
+            number.update(name="forged", formula="forged", needs=ids)
+            number.update(sources=[{"file": layout.ROLLOUTS, "part": "forged", "sha256": None}])
+
+    edit_json(root, layout.EVIDENCE, forge)
+
+    assert traced(root, "score.mean.after").numbers == sound
 
 
 def test_a_file_that_is_not_what_was_sealed_is_code_1(packed, tmp_path, capsys) -> None:
