@@ -94,7 +94,7 @@ def _start(files: RunFiles, limits: Limits) -> SecondHalf | None:
                 return None
             begin = log.tell()
             # -P: the working folder may be a stranger's, and a module that lies in it must not be imported.
-            command = [sys.executable, "-P", "-m", __name__, str(begin), limits.model_dump_json()]
+            command = [sys.executable or "", "-P", "-m", __name__, str(begin), limits.model_dump_json()]
             process = subprocess.Popen(  # noqa: S603 # our own module, no shell
                 command, stdin=log, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
             )

@@ -14,12 +14,15 @@ _SOURCES = {"before": (layout.BEFORE, "/episodes/*/steps"), "after": (layout.AFT
 
 
 def put_shift(book: NumberBook, phases: Sequence[PhaseRow]) -> ActionShift | None:
-    """Put the shares of the two actions down that moved most; `None` without both evaluations."""
+    """Put the shares of the two actions down that moved most; `None` when a side has no call."""
     shares = {phase.phase: {share.action: share.share for share in phase.actions} for phase in phases}
     if "before" not in shares or "after" not in shares:
         return None
     before, after = shares["before"], shares["after"]
-    moved = {action: after.get(action, 0.0) - share for action, share in before.items()}
+    # Evaluations of nothing but failed episodes have no call, and so no mix that could move.
+    if not before or not after:
+        return None
+    moved = {action: after.get(action, 0.0) - before.get(action, 0.0) for action in dict.fromkeys((*before, *after))}
     grew, shrank = max(moved, key=moved.__getitem__), min(moved, key=moved.__getitem__)
     shift = ActionShift(
         grew=grew if moved[grew] > 0 else None,

@@ -87,7 +87,7 @@ class Uses:
         return number_id in self._placed
 
 
-TREND_WORDS = {"rose": "rose", "fell": "fell", "flat": "stayed level", "unknown": "cannot be told"}
+TREND_WORDS = {"rose": "rose", "fell": "fell", "flat": "shows no trend", "unknown": "cannot be told"}
 
 
 def open_templates(folder: Path | None = None) -> Environment:

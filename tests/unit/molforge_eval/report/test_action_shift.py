@@ -39,3 +39,8 @@ def test_the_same_mix_names_no_action() -> None:
 
 def test_one_side_alone_is_no_shift() -> None:
     assert numbers_of(phase("after", "edit")) == (None, {})
+
+
+def test_a_side_without_a_call_is_no_shift() -> None:
+    assert numbers_of(phase("before"), phase("after", "edit")) == (None, {})
+    assert numbers_of(phase("before", "edit"), phase("after")) == (None, {})
