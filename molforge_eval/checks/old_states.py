@@ -69,13 +69,13 @@ def _check_rows(run: RunDirectory, path: str, value: Mapping[str, Any]) -> Itera
     once = run.trainer_log.filter(~pl.struct("type", "step").is_duplicated())
     rows = {(row["type"], row["step"]): row for row in once.iter_rows(named=True)}
     source = layout.TRAINER_LOG if run.old is None else run.old.trainer_source
-    logged = run.trainer_log["step"].to_list()
+    latest: Any = run.trainer_log["step"].max()
     for index, entry in enumerate(_rows_of(value)):
         step = _count(entry.get("step")) if isinstance(entry, Mapping) else None
         if step is None:
             continue
-        if logged and step > max(logged):
-            what = f"the state has a row of step {step}, the last of {source} is of step {max(logged)}"
+        if latest is not None and step > latest:
+            what = f"the state has a row of step {step}, the last of {source} is of step {latest}"
             yield finding("TRAINER_ROW_DIFFERS", what, file=path, pointer=f"/{HISTORY}/{index}/step")
             return
         row = rows.get((type_of(entry), step))
