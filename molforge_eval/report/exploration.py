@@ -108,8 +108,10 @@ def submissions(evaluation: Evaluation | None, part: PartName) -> list[tuple[str
 
 def _put_visits(book: NumberBook, rollouts: pl.DataFrame, known: pl.DataFrame) -> None:
     for name, lines in zip(("visited_early", "visited_late"), thirds(rollouts), strict=True):
-        seen = lines["molecule"].drop_nulls().n_unique()
-        _put(book, f"explore.{name}", seen or None, _LOG)
+        seen = lines["molecule"].filter(lines["molecule"].is_in(list(MOLECULES))).n_unique()
+        # A third without a molecule is none where the log names some; fewer than three steps have no last third.
+        reason = _NO_LOG if not len(known) else "the log has fewer than three steps"
+        _put(book, f"explore.{name}", seen if len(known) and len(lines) else None, _LOG, reason)
     first = known.filter(pl.col("molecule").is_in([*set(ceiling_molecules().values())]))["trainer_step"].min()
     step = first if isinstance(first, int) else None
     reason = "no line of the log left the ceiling's molecule on the bench" if len(known) else _NO_LOG

@@ -34,6 +34,20 @@ def test_the_molecule_of_the_ceiling_is_the_one_that_its_calls_submit() -> None:
     assert ceiling_molecules() == {"level_0_easy": "0000", "level_1_medium": "0000", "level_2_hard": "2000"}
 
 
+def test_only_molecules_of_the_space_count_and_a_third_without_one_has_none() -> None:
+    steps = ("0" * 5, "0121", "0021")
+    _, numbers = numbers_of(log(*({"molecule": code, "trainer_step": step} for step, code in enumerate(steps))))
+
+    assert (numbers["explore.visited_early"].value, numbers["explore.visited_late"].value) == (0, 1)
+
+
+def test_fewer_than_three_steps_have_no_last_third() -> None:
+    _, numbers = numbers_of(log({"molecule": "0121", "trainer_step": 0}))
+    late = numbers["explore.visited_late"]
+
+    assert (late.value, late.reason) == (None, "the log has fewer than three steps")
+
+
 def test_visits_are_lines_and_a_submission_is_one_that_ended_its_episode() -> None:
     exploration, numbers = numbers_of(log(*LINES))
     cells = {cell.code: (cell.visits, cell.trained, cell.ceiling_of) for cell in exploration.cells}
