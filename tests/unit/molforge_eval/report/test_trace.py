@@ -202,7 +202,7 @@ def test_without_an_id_and_for_a_pattern_the_numbers_are_listed(packed, capsys) 
 
 
 def test_an_unknown_id_is_code_2_and_names_what_is_near(packed, capsys) -> None:
-    code, _, err = ask(str(packed), "score.mean.diference", capsys=capsys)
+    code, _, err = ask(str(packed), "score.mean.differ", capsys=capsys)
 
     assert code == 2
     assert len(err.splitlines()) == 3
