@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from molforge_env.models import SLOTS, Slot
 from molforge_env.molecules import LIBRARY, Molecule, molecule_from_code, surrogate_smiles
+from molforge_eval.report.joined_shapes import join_strokes
 from molforge_eval.report.render import Svg
 from molforge_eval.report.theme import colour
 
@@ -121,7 +122,8 @@ def _rgb(role: str) -> tuple[float, float, float]:
 
 
 def _plain_shapes(text: str) -> str:
-    return "".join(_plain_shape(kind, dict(_ATTRIBUTE.findall(inner))) for kind, inner in _SHAPE.findall(text))
+    shapes = (_plain_shape(kind, dict(_ATTRIBUTE.findall(inner))) for kind, inner in _SHAPE.findall(text))
+    return join_strokes("".join(shapes))
 
 
 def _plain_shape(kind: str, attributes: dict[str, str]) -> str:

@@ -10,6 +10,7 @@ from collections import Counter
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
+from molforge_eval.report.joined_shapes import join_cells, join_lines
 from molforge_eval.report.theme import FONT, TEXT_SIZE, chart_settings, palettes
 from molforge_eval.shipped import font_folder
 
@@ -92,11 +93,11 @@ def renumbered(text: str, prefix: str) -> Svg:
 
 
 def _lightened(text: str) -> str:
-    """Leave out what is not seen: grounds without a colour, roles, digits below a hundredth of a pixel."""
+    """Leave out what is not seen: colourless grounds, roles, digits below a hundredth of a pixel. Join neighbours."""
     text = _TAG.sub(lambda tag: _FRACTION.sub(_hundredths, _UNSEEN.sub("", tag[0])), _GROUND.sub("", text))
     while _EMPTY.search(text):
         text = _EMPTY.sub("", text)
-    return text
+    return join_cells(join_lines(text))
 
 
 def _shared(text: str) -> str:
