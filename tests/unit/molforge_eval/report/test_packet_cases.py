@@ -57,7 +57,7 @@ def test_a_reward_that_rose_stands_beside_the_score_that_fell_and_the_score_deci
     assert evidence.verdict.outcome == "regressed"
     assert evidence.sentinel.evaluation_fell
     assert "regressedthestrictscorefell,\N{MINUS SIGN}0.31" in words
-    assert "thetrainingrewardrosewhilethestrictscoreofthesameepisodesdidnot" in words
+    assert "thetrainingrewardrosewhilethestrictscoreofthesameepisodesshowsnorise" in words
 
 
 def test_a_peak_is_called_a_peak_and_is_never_the_headline(learned) -> None:
