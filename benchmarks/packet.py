@@ -3,7 +3,8 @@
 `python -m benchmarks.packet [RUN]` takes a run directory, or plays one of the size of the demo (1,440 training and 102
 evaluation episodes). With `--large` it then makes runs of 1,000 evaluation episodes and 100,000 log rows, and of
 1,000,000 log rows. Every build is a process of its own, cold; its processor time and its memory count the processes
-that it starts. Replay of a long log takes longer than everything else together, so it is measured beside the rest:
+that it starts; memory is the proportional set size (PSS), in which a page that several processes share counts once.
+Replay of a long log takes longer than everything else together, so it is measured beside the rest:
 without it a packet shows level E2.
 """
 
@@ -35,7 +36,6 @@ _MIDDLE_LINES = 100_000
 _MOST_LINES = 1_000_000
 _LOOK_SECONDS = 0.05
 _FILES_ONLY = ("--verify-level", "E2")
-_PAGE_KIB = os.sysconf("SC_PAGE_SIZE") / 1024
 
 
 class Cost(NamedTuple):
@@ -46,7 +46,7 @@ class Cost(NamedTuple):
     processor: float
     """Seconds of all its processes."""
     memory: float
-    """GB of all its processes together, at the most."""
+    """GB of all its processes together, at the most; a page that they share counts once."""
 
 
 class Goal(NamedTuple):
@@ -144,7 +144,7 @@ def _processor_seconds() -> float:
 
 
 def _memory_of(root: int) -> float:
-    """Add up what a process and all beneath it hold, in GB; memory that they share counts once for each."""
+    """Add up what a process and all beneath it hold, in GB; a page that they share counts once."""
     parents: dict[int, int] = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
@@ -156,14 +156,16 @@ def _memory_of(root: int) -> float:
     tree = {root}
     while more := {process for process, parent in parents.items() if parent in tree} - tree:
         tree |= more
-    return sum(_resident(process) for process in tree) / 1e6
+    return sum(map(_share_of, tree)) / 1e9
 
 
-def _resident(process: int) -> float:
+def _share_of(process: int) -> float:
+    """Read the proportional set size of a process in bytes; 0 for one that has ended."""
     try:
-        return int(Path(f"/proc/{process}/statm").read_text().split()[1]) * _PAGE_KIB * 1.024
-    except (OSError, IndexError):
+        text = Path(f"/proc/{process}/smaps_rollup").read_text()
+    except OSError:
         return 0.0
+    return sum(1024 * int(line.split()[1]) for line in text.splitlines() if line.startswith("Pss:"))
 
 
 if __name__ == "__main__":

@@ -27,6 +27,15 @@ _COLUMNS = {
     "unfinished": "columns trainer_step, ended_by",
     "budget_left": "columns trainer_step, remaining_budget, scenario",
 }
+_OF_A_PHASE = (
+    "trainer_step",
+    "episode_id",
+    "action_type",
+    "governance_status",
+    "status",
+    "ended_by",
+    "remaining_budget",
+)
 _NO_EPISODE = "the phase has no episode"
 _NO_CALL = "the phase has no call"
 
@@ -46,7 +55,7 @@ def put_conduct(
     book: NumberBook, before: Evaluation | None, after: Evaluation | None, rollouts: pl.DataFrame
 ) -> tuple[PhaseRow, ...]:
     """Put the numbers of every phase down, and return the phases that have an episode."""
-    early, late = thirds(rollouts)
+    early, late = thirds(rollouts.select(_OF_A_PHASE))
     budgets = episode_budgets(rollouts)
     conducts = {
         "before": (_of_evaluation(before), layout.BEFORE),
@@ -67,7 +76,7 @@ def put_conduct(
 def put_training_counts(book: NumberBook, rollouts: pl.DataFrame) -> None:
     """Put down how much was played in training."""
     episodes = rollouts["episode_id"].n_unique()
-    calls = len(rollouts.filter(pl.col("action_type") != "none"))
+    calls = int((rollouts["action_type"] != "none").sum())
     visited = rollouts["molecule"].drop_nulls().n_unique()
     book.put("training.episodes", episodes, whole(episodes), (layout.ROLLOUTS, "column episode_id"))
     book.put("training.calls", calls, whole(calls), (layout.ROLLOUTS, "column action_type"))
@@ -83,7 +92,7 @@ def conduct_curves(book: NumberBook, rollouts: pl.DataFrame) -> tuple[CurveNote,
     steps = rollouts["trainer_step"].to_list()
     vetoed = (rollouts["governance_status"] == "policy_veto").fill_null(value=False).cast(pl.Float64).to_list()
     invalid = (rollouts["status"] == "invalid").cast(pl.Float64).to_list()
-    ends = episode_ends(rollouts)
+    ends = episode_ends(rollouts.select("trainer_step", "episode_id", "ended_by", "remaining_budget"))
     budgets = episode_budgets(rollouts)
     unfinished = [float(ending in UNFINISHED) for ending in ends["ended_by"]]
     left = _budget_left(ends, budgets)
@@ -103,7 +112,7 @@ def conduct_curves(book: NumberBook, rollouts: pl.DataFrame) -> tuple[CurveNote,
 
 def episode_budgets(rollouts: pl.DataFrame) -> dict[str, int]:
     """Return the whole budget of each training episode, from the scenario on its first line."""
-    first = rollouts.filter(pl.col("max_budget").is_not_null())
+    first = rollouts.select("episode_id", "max_budget").filter(pl.col("max_budget").is_not_null())
     return dict(zip(first["episode_id"], first["max_budget"], strict=True))
 
 
@@ -129,8 +138,8 @@ def _of_rollouts(lines: pl.DataFrame, budgets: dict[str, int]) -> Conduct:
     ends = episode_ends(lines)
     return Conduct(
         actions=tuple(lines["action_type"].to_list()),
-        vetoed=len(lines.filter(pl.col("governance_status") == "policy_veto")),
-        invalid=len(lines.filter(pl.col("status") == "invalid")),
+        vetoed=int((lines["governance_status"] == "policy_veto").sum()),
+        invalid=int((lines["status"] == "invalid").sum()),
         endings=tuple(ends["ended_by"].to_list()),
         budget_left=tuple(left for left in _budget_left(ends, budgets) if left is not None),
     )

@@ -34,6 +34,7 @@ _NO_SUBMISSION = "no episode of an official task submitted"
 
 def explore(book: NumberBook, rollouts: pl.DataFrame, sides: Sides | None) -> Exploration:
     """Put down how much of the space was seen, and return every molecule that something is said of."""
+    rollouts = rollouts.select("trainer_step", "molecule", "action_type", "ended_by")
     known = rollouts.filter(pl.col("molecule").is_in(list(MOLECULES)))
     visits = _counts(known)
     trained = _counts(known.filter((pl.col("ended_by") == "submit") & (pl.col("action_type") == "submit")))
@@ -67,7 +68,8 @@ def explore(book: NumberBook, rollouts: pl.DataFrame, sides: Sides | None) -> Ex
 def visited_curve(rollouts: pl.DataFrame) -> tuple[CurveNote, ...]:
     """Return how many molecules had been visited up to each optimizer step; nothing without a log."""
     firsts = (
-        rollouts.filter(pl.col("molecule").is_in(list(MOLECULES)))
+        rollouts.select("trainer_step", "molecule")
+        .filter(pl.col("molecule").is_in(list(MOLECULES)))
         .group_by("molecule")
         .agg(pl.col("trainer_step").min())["trainer_step"]
         .drop_nulls()

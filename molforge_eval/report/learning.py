@@ -49,7 +49,7 @@ def put_curves(
     """
     rows = trainer_rows(trainer_log)
     curves = {column: (curve_of(rows, column), trainer_file, column) for column in TRAINER_COLUMNS}
-    ends = episode_ends(rollouts)
+    ends = episode_ends(rollouts.select("trainer_step", "ended_by", *EPISODE_COLUMNS.values()))
     for name, column in EPISODE_COLUMNS.items():
         curve = curve_over_steps(ends["trainer_step"].to_list(), ends[column].to_list(), name)
         curves[name] = (curve, layout.ROLLOUTS, column)

@@ -27,6 +27,7 @@ def put_paid(book: NumberBook, rollouts: pl.DataFrame) -> tuple[PaidPoint, ...]:
         book: Where the numbers go.
         rollouts: The rollout log; an episode's last line carries both numbers.
     """
+    rollouts = rollouts.select("line", "trainer_step", "training_reward", "episode_score")
     both = paid_episodes(rollouts)
     ordered = both.sort("training_reward", "line")
     tenth = max(1, len(both) // 10)
@@ -55,7 +56,7 @@ def paid_episodes(rollouts: pl.DataFrame) -> pl.DataFrame:
 
 def paid_points(both: pl.DataFrame, rollouts: pl.DataFrame) -> pl.DataFrame:
     """Count the episodes of each part of training by score and reward, to two decimals; the most frequent first."""
-    early, late = thirds(rollouts)
+    early, late = thirds(rollouts.select("trainer_step"))
     step = pl.col("trainer_step")
     is_late = step.is_in(late["trainer_step"].drop_nulls().unique().to_list())
     is_early = step.is_in(early["trainer_step"].drop_nulls().unique().to_list())

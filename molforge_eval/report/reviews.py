@@ -48,7 +48,7 @@ class Objections(NamedTuple):
 
 def put_reviews(book: NumberBook, before: Evaluation | None, after: Evaluation | None, rollouts: pl.DataFrame) -> None:
     """Put down vetoes by reviewer and objections for each of the four phases."""
-    early, late = thirds(rollouts)
+    early, late = thirds(rollouts.select("trainer_step", "vetoes"))
     files = {"before": layout.BEFORE, "early": layout.ROLLOUTS, "late": layout.ROLLOUTS, "after": layout.AFTER}
     vetoes = {
         "before": vetoes_of_evaluation(before),

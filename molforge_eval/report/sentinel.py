@@ -34,7 +34,9 @@ def watch_reward(
     """
     found = {note.name: note.curve for note in curves}
     reward, score = found.get("training_reward"), found.get("strict_score")
-    both = rollouts.filter(pl.col("training_reward").is_not_null() & pl.col("episode_score").is_not_null())
+    both = rollouts.select("training_reward", "episode_score").filter(
+        pl.col("training_reward").is_not_null() & pl.col("episode_score").is_not_null()
+    )
     book.put("sentinel.episodes", len(both), whole(len(both)), _SOURCE)
     for name, curve in (("reward_change", reward), ("score_change", score)):
         change = _change(curve)

@@ -133,9 +133,9 @@ def thirds(rollouts: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Cut the rollout lines by optimizer step into the first third and the last third of the steps seen.
 
     With fewer than three distinct steps both halves are what there is: nothing early differs from anything late, so
-    the second is empty.
+    the second is empty. Every column given is copied: of a long log, give those that are wanted.
     """
-    steps = sorted(set(rollouts["trainer_step"].drop_nulls().to_list()))
+    steps = rollouts["trainer_step"].drop_nulls().unique().sort().to_list()
     if not steps:
         return rollouts, rollouts
     third = len(steps) // 3
