@@ -96,7 +96,7 @@ def _check_plan(settings: Configuration, plan: EvaluationPlan) -> Iterator[Findi
 def _check_batches(run: RunDirectory, manifest: RunManifest) -> Iterator[Finding]:
     """Episodes come in batches of one size, and each batch serves a set number of steps."""
     settings = manifest.configuration
-    ends = run.rollouts.filter(pl.col("ended_by").is_not_null())
+    ends = run.rollouts.select("trainer_step", "ended_by").filter(pl.col("ended_by").is_not_null())
     sizes = ends.group_by("trainer_step").len().sort("trainer_step")
     # A resumed run generates anew from the step that it went on from.
     if not len(sizes) or len(run.trainer_log.filter(pl.col("type") == "resume")):

@@ -84,7 +84,7 @@ def _unread_sources(run: RunDirectory) -> frozenset[str]:
 def expected_rows(run: RunDirectory) -> Mapping[str, Rows]:
     """Compute the points of every plot of the layout from logs and evaluations."""
     rows = trainer_rows(run.trainer_log)
-    ends = run.rollouts.filter(pl.col("ended_by").is_not_null())
+    ends = run.rollouts.select("trainer_step", "episode_score", "ended_by").filter(pl.col("ended_by").is_not_null())
     scores = curve_over_steps(ends["trainer_step"].to_list(), ends["episode_score"].to_list(), "episode_score")
     early, late = thirds(run.rollouts.select("trainer_step", "action_type"))
     shares = [

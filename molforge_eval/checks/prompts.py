@@ -62,9 +62,10 @@ def check(run: RunDirectory) -> Iterator[Finding]:
 
 
 def _first_lines(run: RunDirectory) -> list[_Episode]:
-    heads = run.rollouts.filter(pl.col("suite").is_not_null() & pl.col("prompt_mark").is_not_null())
     columns = ("line", "episode_id", "trainer_step", "generation", "seed", "scenario_id", "suite", "prompt_mark")
-    return [_Episode(*row) for row in heads.select(columns).iter_rows()]
+    lines = run.rollouts.select(columns)
+    heads = lines.filter(pl.col("suite").is_not_null() & pl.col("prompt_mark").is_not_null())
+    return [_Episode(*row) for row in heads.iter_rows()]
 
 
 def _check_places(run: RunDirectory, manifest: RunManifest, episodes: list[_Episode]) -> Iterator[Finding]:

@@ -83,7 +83,8 @@ _BARE = "the text that the environment returned at reset is not in the prompt"
 
 
 def _check_prompts(run: RunDirectory, length: ObservationLength) -> Iterator[Finding]:
-    first = run.rollouts.filter(pl.col("prompt_mark").is_not_null() & pl.col("suite").is_not_null())
+    lines = run.rollouts.select("line", "start", "prompt_mark", "suite", "scenario_id", "seed")
+    first = lines.filter(pl.col("prompt_mark").is_not_null() & pl.col("suite").is_not_null())
     kinds = first.unique(["prompt_mark", "suite", "scenario_id", "seed"], keep="first", maintain_order=True)
     # Spread over the run, so that a fault that begins late is seen.
     kinds = kinds.gather_every(max(1, -(-len(kinds) // _OPENINGS)))

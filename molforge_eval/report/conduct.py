@@ -90,8 +90,9 @@ def conduct_curves(book: NumberBook, rollouts: pl.DataFrame) -> tuple[CurveNote,
     Where each began and where it ended is put down as `curve.<name>.first` and `curve.<name>.last`.
     """
     steps = rollouts["trainer_step"].to_list()
-    vetoed = (rollouts["governance_status"] == "policy_veto").fill_null(value=False).cast(pl.Float64).to_list()
-    invalid = (rollouts["status"] == "invalid").cast(pl.Float64).to_list()
+    # Flags and not numbers: of a flag there is one object, of a number one a line.
+    vetoed = (rollouts["governance_status"] == "policy_veto").fill_null(value=False).to_list()
+    invalid = (rollouts["status"] == "invalid").to_list()
     ends = episode_ends(rollouts.select("trainer_step", "episode_id", "ended_by", "remaining_budget"))
     budgets = episode_budgets(rollouts)
     unfinished = [float(ending in UNFINISHED) for ending in ends["ended_by"]]
