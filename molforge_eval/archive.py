@@ -7,6 +7,7 @@ within the limits, which are counted while reading: a header that lies about a s
 from __future__ import annotations
 
 import errno
+import re
 import shutil
 import stat
 import tempfile
@@ -38,6 +39,7 @@ _LISTED_BYTES = 1024
 _CHUNK = 2**18
 _RATIO_FROM = 2**20
 _LONGEST_NAME = 255
+_ODD_MARK = re.compile(r"[^\w .,;+=@#%&()\[\]{}~^'-]")
 """Bytes of a file name that common file systems hold."""
 _DEEPEST_NAME = 16
 """Folders and file in one name: a run has three, and every folder more of a hostile one has to be made and removed."""
@@ -80,10 +82,12 @@ def pack_run(run_dir: Path, target: Path) -> PackedRun:
     """
     files = list_run(run_dir)
     packed = tuple(path for path in files.sizes if layout.is_packed(path))
+    # A folder may be called by any bytes; in an archive a name has to be one that every system unpacks.
+    holder = _ODD_MARK.sub("_", run_dir.resolve().name)
     with tempfile.TemporaryFile() as draft:
         with zipfile.ZipFile(draft, "w", zipfile.ZIP_DEFLATED, compresslevel=6) as archive:
             for path in packed:
-                member = zipfile.ZipInfo(f"{run_dir.resolve().name}/{path}", _MOMENT)
+                member = zipfile.ZipInfo(f"{holder}/{path}", _MOMENT)
                 member.external_attr = _MODE
                 member.create_system = 3
                 member.compress_type = zipfile.ZIP_DEFLATED

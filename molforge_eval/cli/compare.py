@@ -9,6 +9,7 @@ import click
 
 from molforge_env.command_line import report_error
 from molforge_env.errors import EXIT_SOUND
+from molforge_eval.cli.paths import line_of, text_of
 from molforge_eval.cli.progress import show_progress
 from molforge_eval.cli.titles import take_title
 
@@ -106,7 +107,7 @@ def _as_text(comparison: Comparison) -> str:
         keys = ", ".join(unlike.key for unlike in pair.differing)
         words = keys or pair.reason if pair.meeting == "refused" else f"{difference}, p {p_value}"
         lines.append(f"{pair.key:<9} {pair.meeting}: {words}")
-    lines += [f"{name:<9} {path}" for name, path in comparison.paths.items()]
+    lines += [f"{name:<9} {line_of(path)}" for name, path in comparison.paths.items()]
     return "\n".join(lines) + "\n"
 
 
@@ -114,7 +115,7 @@ def _as_json(comparison: Comparison) -> str:
     from molforge_eval.canonical import file_bytes
 
     evidence = comparison.evidence
-    named = {name: str(comparison.paths[name]) if name in comparison.paths else None for name in ("html", "pdf")}
+    named = {name: text_of(comparison.paths[name]) if name in comparison.paths else None for name in ("html", "pdf")}
     answer = {
         "outcome": evidence.outcome,
         "runs": [
@@ -130,7 +131,7 @@ def _as_json(comparison: Comparison) -> str:
             }
             for pair in evidence.pairs
         ],
-        "evidence": str(comparison.paths["evidence"]),
+        "evidence": text_of(comparison.paths["evidence"]),
         **named,
     }
     return file_bytes(answer).decode()

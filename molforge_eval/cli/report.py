@@ -11,6 +11,7 @@ from molforge_env.command_line import report_error
 from molforge_env.command_line import run as run_command
 from molforge_env.errors import EXIT_SOUND, UsageError
 from molforge_eval.cli.compare import compare
+from molforge_eval.cli.paths import line_of, text_of
 from molforge_eval.cli.progress import show_progress
 from molforge_eval.cli.titles import take_title
 from molforge_eval.cli.trace import trace
@@ -117,14 +118,14 @@ def _as_text(packet: Packet) -> str:
         f"level     {evidence.level.level or 'none'} ({evidence.level.reason})",
         f"findings  {errors} of severity error, {warnings} of severity warning",
     ]
-    lines += [f"{name:<9} {path}" for name, path in _paths(packet).items() if path is not None]
+    lines += [f"{name:<9} {line_of(path)}" for name, path in _paths(packet).items() if path is not None]
     return "\n".join(lines) + "\n"
 
 
 def _as_json(packet: Packet) -> str:
     from molforge_eval.canonical import file_bytes
 
-    paths = {name: None if path is None else str(path) for name, path in _paths(packet).items()}
+    paths = {name: None if path is None else text_of(path) for name, path in _paths(packet).items()}
     head = {"verdict": packet.evidence.verdict.outcome, "level": packet.evidence.level.level}
     return file_bytes({**head, **paths}).decode()
 

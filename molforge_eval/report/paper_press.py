@@ -5,15 +5,19 @@ Its own limits on memory and processor time stand before the document is looked 
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import resource
+import signal
 import sys
+import tempfile
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import orjson
 
+_SIGNAL_AT_PARENTS_DEATH = 1
 _NO_PANGO = 97
 _NO_WEASYPRINT = 98
 _LAST_OF_FIRST = "provenance"
@@ -45,6 +49,9 @@ def main(folder: Path) -> int:
     """Make `page.pdf` from the order in a folder; return the exit code."""
     # A process that makes one document and ends has nothing to collect; looking for it takes a sixth of its time.
     gc.disable()
+    _end_with_parent()
+    # What the libraries put down goes when the folder goes, however this process ends.
+    tempfile.tempdir = str(folder)
     order = orjson.loads((folder / "order.json").read_bytes())
     _limit(order["memory_bytes"], order["seconds"])
     try:
@@ -127,6 +134,12 @@ def _finish(_document: Any, pdf: Any) -> None:
     for entry in pdf.objects:
         if getattr(entry, "extra", {}).get("Type") == "/Metadata":
             entry.stream = [piece.replace(_END_OF_CLAIMS, _CLAIM + _END_OF_CLAIMS) for piece in entry.stream]
+
+
+def _end_with_parent() -> None:
+    """Let the system end this process when the one that asked for the document is killed; only Linux can."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_SIGNAL_AT_PARENTS_DEATH, signal.SIGKILL)
 
 
 def _limit(memory_bytes: int, seconds: int) -> None:

@@ -13,6 +13,7 @@ from jinja2 import TemplateNotFound, TemplateSyntaxError
 
 from molforge_env.errors import MolForgeError, UsageError
 from molforge_eval.catalogue import printable
+from molforge_eval.shipped import template_folder
 
 _SHOWN = 300
 _KINDS = {
@@ -32,8 +33,10 @@ def blamed_on(folder: Path | None) -> Iterator[None]:
         folder: The folder of `--templates`; without one nothing is caught.
 
     Raises:
-        UsageError: A template of the folder cannot be read, used or rendered.
+        UsageError: No file of the folder has the name of a template, or one cannot be read, used or rendered.
     """
+    if folder is not None:
+        _require_one(folder)
     try:
         yield
     except MolForgeError:
@@ -43,6 +46,18 @@ def blamed_on(folder: Path | None) -> Iterator[None]:
         if place is None:
             raise
         raise UsageError(_words_of(error), where=place, mend=_MEND) from error
+
+
+def _require_one(folder: Path) -> None:
+    """A folder whose names are all misspelt would change nothing, and nobody would be told."""
+    shipped = template_folder()
+    names = sorted(path.relative_to(shipped).as_posix() for path in shipped.rglob("*.j2"))
+    if not any((folder / name).is_file() for name in names):
+        raise UsageError(
+            "no file of this folder has the name of a shipped template",
+            where=printable(str(folder)),
+            mend=f"Name it as one of {', '.join(name for name in names if '/' not in name)}, or in sections/ as there.",
+        )
 
 
 def _place_in(folder: Path, error: Exception) -> str | None:

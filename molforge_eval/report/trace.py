@@ -28,6 +28,7 @@ from molforge_eval.sealing import checksum_of
 Standing = Literal["equal", "differs", "not recomputed"]
 FileStanding = Literal["as sealed", "differs from the seal", "not sealed", "absent", "no file of the run"]
 SHOWN_ROWS = 10
+_LONGEST_ID = 120
 LONGEST_VALUE = 60
 _DEEPEST = 6
 _NEAREST = 3
@@ -292,14 +293,15 @@ def _file_standing(path: str, now: str | None, sealed: str | None, packet: str |
 
 
 def _unknown(name: str, known: Sequence[str]) -> UsageError:
+    shown = printable(name[:_LONGEST_ID]) + ("…" if len(name) > _LONGEST_ID else "")
     if is_pattern(name):
         return UsageError(
-            f"no number of this run fits the pattern {printable(name)!r}",
+            f"no number of this run fits the pattern {shown!r}",
             where="ID",
             mend="List them all with `molforge-report trace RUN`.",
         )
     family = f"{name.partition('.')[0]}."
-    near = get_close_matches(name, known, n=_NEAREST, cutoff=0.5)
+    near = get_close_matches(name[:_LONGEST_ID], known, n=_NEAREST, cutoff=0.5)
     near = near or [number_id for number_id in known if number_id.startswith(family)][:_NEAREST]
     mend = f"Near it: {', '.join(near)}." if near else "List them with `molforge-report trace RUN`."
-    return UsageError(f"this run has no number {printable(name)!r}", where="ID", mend=mend)
+    return UsageError(f"this run has no number {shown!r}", where="ID", mend=mend)

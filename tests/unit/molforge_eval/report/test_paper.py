@@ -2,7 +2,11 @@ from __future__ import annotations
 
 import io
 import itertools
+import os
 import re
+import subprocess
+import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -207,6 +211,58 @@ def test_a_child_that_takes_too_long_is_ended(evidence, figures, tmp_path) -> No
 
     with pytest.raises(PaperError, match="PDF"):
         render_paper(evidence, figures, (), templates=templates, limits=PaperLimits(seconds=3))
+
+
+def test_a_child_that_is_ended_leaves_nothing_behind(evidence, figures, tmp_path, monkeypatch) -> None:
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    # A stand-in that puts something down as the library does, and never ends.
+    (tmp_path / "weasyprint.py").write_text("import tempfile\ntempfile.mkdtemp()\nwhile True: pass\n")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
+    monkeypatch.setenv("TMPDIR", str(folder))
+    monkeypatch.setattr("tempfile.tempdir", None)
+
+    with pytest.raises(PaperError, match="PDF"):
+        render_paper(evidence, figures, (), limits=PaperLimits(seconds=2))
+    assert list(folder.iterdir()) == []
+
+
+def test_the_child_ends_with_the_process_that_was_killed(tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
+    # A stand-in that never ends, in place of the library.
+    (tmp_path / "weasyprint.py").write_text(
+        f"import os\nopen({str(tmp_path / 'child')!r}, 'w').write(str(os.getpid()))\nwhile True: pass\n"
+    )
+    (tmp_path / "press").mkdir()
+    (tmp_path / "press" / "order.json").write_text('{"memory_bytes": 4000000000, "seconds": 60}')
+    program = (
+        "import subprocess, sys; "
+        f"subprocess.run([sys.executable, '-P', '-m', 'molforge_eval.report.paper_press', {str(tmp_path / 'press')!r}])"
+    )
+    parent = subprocess.Popen([sys.executable, "-c", program])
+    child = _number_in(tmp_path / "child")
+    parent.kill()
+    parent.wait()
+
+    assert _is_gone(child)
+
+
+def _number_in(file: Path) -> int:
+    end = time.monotonic() + 60
+    while not (file.is_file() and file.read_text()):
+        assert time.monotonic() < end
+        time.sleep(0.05)
+    return int(file.read_text())
+
+
+def _is_gone(process: int) -> bool:
+    end = time.monotonic() + 20
+    while time.monotonic() < end:
+        state = Path(f"/proc/{process}/stat")
+        if not state.exists() or state.read_text().rpartition(")")[2].split()[0] == "Z":
+            return True
+        time.sleep(0.05)
+    return False
 
 
 def test_without_pango_the_message_names_the_packages(evidence, figures, tmp_path, monkeypatch) -> None:

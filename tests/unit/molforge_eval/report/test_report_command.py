@@ -7,6 +7,7 @@ import pytest
 
 from molforge_env.command_line import run_to_code
 from molforge_eval.cli.report import cli
+from molforge_eval.validate import validate
 
 
 def test_a_built_packet_is_code_0_whatever_was_found_and_names_its_files(run_copy, capsys) -> None:
@@ -130,3 +131,20 @@ def test_a_paper_that_cannot_be_made_is_code_2_in_three_lines_and_the_page_stand
     assert len(shown.err.splitlines()) == 3
     assert (run_copy / "judge_packet.html").is_file()
     assert not (run_copy / "judge_packet.pdf").exists()
+
+
+@pytest.mark.parametrize("name", [b"run\xff", b"run\nand more\x1b[2J"])
+def test_a_run_of_any_name_gets_its_packet_archive_and_answer(run_copy, tmp_path, capsys, name) -> None:
+    odd = tmp_path / os.fsdecode(name)
+    run_copy.rename(odd)
+    arguments = ["build", os.fspath(odd), "--no-pdf", "--verify-level", "E2"]
+
+    assert run_to_code(cli, arguments) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert run_to_code(cli, [*arguments, "--json"]) == 0
+    answer = orjson.loads(capsys.readouterr().out)
+
+    assert len(lines) == 6
+    assert all(line.isprintable() for line in lines)
+    assert answer["html"].endswith("/judge_packet.html")
+    assert validate(tmp_path / f"{odd.name}.zip").level == "E2"

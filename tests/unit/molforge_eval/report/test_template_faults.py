@@ -45,7 +45,17 @@ def test_a_template_that_is_no_text_is_named(evidence_of, tmp_path) -> None:
     assert caught.value.where == f"{tmp_path / 'paper.html.j2'}:2"
 
 
+def test_a_folder_in_which_every_name_is_misspelt_is_refused(tmp_path) -> None:
+    (tmp_path / "page.html").write_text("ours")
+    (tmp_path / "paper.html.j2").mkdir()
+
+    with pytest.raises(UsageError, match="no file of this folder") as caught, blamed_on(tmp_path):
+        pass
+    assert "page.html.j2" in caught.value.mend
+
+
 def test_a_fault_outside_the_folder_passes_as_it_is(tmp_path) -> None:
+    (tmp_path / "page.css.j2").write_text("")
     with pytest.raises(ZeroDivisionError), blamed_on(tmp_path):
         _ = 1 / 0
     with pytest.raises(ZeroDivisionError), blamed_on(None):

@@ -201,6 +201,14 @@ def test_without_an_id_and_for_a_pattern_the_numbers_are_listed(packed, capsys) 
     ]
 
 
+@pytest.mark.parametrize("mark", ["x", "*x"])
+def test_an_id_without_end_is_shown_in_part(packed, capsys, mark) -> None:
+    code, _, err = ask(str(packed), mark * 50_000, capsys=capsys)
+
+    assert code == 2
+    assert len(err) < 600
+
+
 def test_an_unknown_id_is_code_2_and_names_what_is_near(packed, capsys) -> None:
     code, _, err = ask(str(packed), "score.mean.differ", capsys=capsys)
 
