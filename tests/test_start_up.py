@@ -13,7 +13,7 @@ from molforge_env import __version__
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = ("molforge_env", "molforge_eval", "molforge_train")
 TORCH_FAMILY = ("accelerate", "datasets", "peft", "tokenizers", "torch", "transformers", "trl")
-COSTLY = ("altair", "polars", "rdkit", "scipy", "vl_convert", "weasyprint")
+COSTLY = ("altair", "polars", "pydantic", "rdkit", "scipy", "vl_convert", "weasyprint")
 
 HELP_OF = """
 import importlib, sys

@@ -10,8 +10,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
 
-from molforge_eval.catalogue import printable
-
 STAGES = {
     "read": "reading",
     "check": "checking the files",
@@ -44,6 +42,8 @@ def show_progress(*, quiet: bool) -> Iterator[Progress]:
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
     from rich.progress import Progress as Bar
+
+    from molforge_eval.catalogue import printable
 
     columns = (
         SpinnerColumn(),
