@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -19,6 +20,9 @@ from molforge_eval.cli.wishes import take_wish, with_wish
 
 if TYPE_CHECKING:
     from molforge_eval.report.packet import Packet
+
+_SELDOM = (200_000, 50, 50)
+"""Allocations, and rounds of each younger generation, between two searches for cycles."""
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -136,6 +140,8 @@ def _paths(packet: Packet) -> dict[Literal["evidence", "html", "pdf", "archive"]
 
 def main() -> None:
     """Run the program."""
+    # A program that ends after one packet leaves few cycles; looking for them all the time is a sixteenth of its work.
+    gc.set_threshold(*_SELDOM)
     run_command(cli)
 
 
