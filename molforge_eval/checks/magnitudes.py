@@ -29,6 +29,8 @@ _CLOCK_ROOM = 2.0
 """Seconds; moments are written without their fractions."""
 _SPEED_ROOM = 0.0006
 """The host rounds steps a second to three decimals."""
+_RUNTIME_ROOM = 0.00006
+"""And seconds to four, which shows in a run of less than a second."""
 
 
 def check(run: RunDirectory) -> Iterator[Finding]:
@@ -160,7 +162,8 @@ def _check_durations(run: RunDirectory, manifest: RunManifest) -> Iterator[Findi
             yield _in_row(what, row["line"], "train_runtime")
         steps = (manifest.steps_completed, manifest.configuration.max_steps)
         if isinstance(speed, float) and all(
-            abs(speed * runtime - count) > _SPEED_ROOM * runtime + 1e-6 * count for count in steps
+            abs(speed * runtime - count) > _SPEED_ROOM * runtime + _RUNTIME_ROOM * speed + 1e-6 * count
+            for count in steps
         ):
             what = f"{speed:g} steps a second for {runtime:g} s make no {steps[0]} steps"
             yield _in_row(what, row["line"], "train_steps_per_second")

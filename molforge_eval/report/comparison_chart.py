@@ -7,6 +7,7 @@ word for it; one of format version 0 has hollow points, because its means are as
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from molforge_eval.report.comparison_evidence import ComparedRun, ComparisonEvidence
@@ -14,6 +15,7 @@ from molforge_eval.report.curves import Size
 from molforge_eval.report.numerals import decimal
 from molforge_eval.report.rivals import REFERENCE
 from molforge_eval.report.scores import MEAN
+from molforge_eval.report.spans import span_layers
 from molforge_eval.report.theme import colour
 
 if TYPE_CHECKING:
@@ -70,7 +72,8 @@ def comparison_chart(evidence: ComparisonEvidence, *, size: Size, legend_columns
     y = alt.Y("row:N", title=None, sort=rows, scale=alt.Scale(domain=rows), axis=axis)
     ticks = alt.Axis(values=[0, 0.2, 0.4, 0.6, 0.8, 1], format=".1f")
     x = alt.X("value:Q", title="final_score, strict", scale=alt.Scale(domain=[0, 1]), axis=ticks)
-    layers = [*_rules(evidence, x), *_spans(evidence, x, y), _points(evidence, x, y, legend_columns)]
+    spans = [({"row": run.label}, partial(_score, evidence, run)) for run in evidence.runs]
+    layers = [*_rules(evidence, x), *span_layers(spans, x, y), _points(evidence, x, y, legend_columns)]
     layers.append(_texts(evidence, y, size))
     return alt.layer(*layers).properties(width=size.width, height=ROW_HEIGHT * len(rows))
 
@@ -99,32 +102,6 @@ def _rules(evidence: ComparisonEvidence, x: alt.X) -> Iterator[alt.Chart]:
                 .mark_rule(strokeWidth=1, color=colour(mark.role), opacity=0.55, strokeDash=dash)
                 .encode(x=x)
             )
-
-
-def _spans(evidence: ComparisonEvidence, x: alt.X, y: alt.Y) -> Iterator[alt.Chart]:
-    """A pale band from before to after, and a whisker for each interval."""
-    import altair as alt
-
-    bands, whiskers = [], []
-    for run in evidence.runs:
-        ends = [_score(evidence, run, side) for side in ("before", "after")]
-        if None not in ends:
-            bands.append({"row": run.label, "value": ends[0], "end": ends[1]})
-        for side in ("before", "after"):
-            low, high = (_score(evidence, run, f"{side}_{end}") for end in ("low", "high"))
-            if low is not None and high is not None:
-                whiskers.append({"row": run.label, "value": low, "end": high, "shade": colour(side)})
-    end = alt.X2("end:Q")
-    yield (
-        alt.Chart(alt.InlineData(values=bands))
-        .mark_rule(strokeWidth=7, color=colour("after"), opacity=0.13, strokeCap="round")
-        .encode(x=x, x2=end, y=y)
-    )
-    yield (
-        alt.Chart(alt.InlineData(values=whiskers))
-        .mark_rule(strokeWidth=1.8)
-        .encode(x=x, x2=end, y=y, color=alt.Color("shade:N", scale=None))
-    )
 
 
 def _points(evidence: ComparisonEvidence, x: alt.X, y: alt.Y, legend_columns: int | None) -> alt.Chart:

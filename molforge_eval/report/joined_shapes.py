@@ -42,7 +42,7 @@ def _joined(markup: str, shape: re.Pattern[str], parts: Callable[[re.Match[str]]
         shape: Matches one shape, whole.
         parts: Gives the size by which a run is parted, the attributes that are its look, and its outline.
     """
-    run = re.compile(f"(?:{_without_groups(shape)}){{2,}}")
+    run = re.compile(f"(?:{shape.pattern}){{2,}}")
     return run.sub(lambda found: "".join(_paths(map(parts, shape.finditer(found[0])))), markup)
 
 
@@ -54,7 +54,3 @@ def _paths(shapes: Iterator[tuple[str, str, str]]) -> Iterator[str]:
         for look, pieces in outlines.items():
             filled = "" if "fill=" in look else ' fill="none"'
             yield f'<path d="{"".join(pieces).strip()}"{filled}{" " if look else ""}{look}/>'
-
-
-def _without_groups(shape: re.Pattern[str]) -> str:
-    return re.sub(r"(?<!\\)\((?!\?)", "(?:", shape.pattern)

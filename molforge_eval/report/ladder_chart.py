@@ -8,12 +8,14 @@ of a label: a run of format version 0 names its own tasks, and what it wrote is 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from molforge_eval.report.curves import Size
 from molforge_eval.report.evidence import Evidence
 from molforge_eval.report.numerals import decimal
 from molforge_eval.report.scores import MEAN
+from molforge_eval.report.spans import span_layers
 from molforge_eval.report.theme import colour
 
 if TYPE_CHECKING:
@@ -72,8 +74,9 @@ def ladder_chart(evidence: Evidence, *, size: Size, legend_columns: int | None =
     axis = alt.Axis(values=[0, 0.2, 0.4, 0.6, 0.8, 1], format=".1f")
     title = "final_score, strict" if evidence.old is None else "final_score, as the run lists it"
     x = alt.X("value:Q", title=title, scale=alt.Scale(domain=[0, 1]), axis=axis)
+    spans = [({"place": place}, partial(_value, evidence, task)) for place, (task, _) in enumerate(rows)]
     layers = [
-        *_spans(evidence, rows, x, y),
+        *span_layers(spans, x, y),
         *_point_layers(points, x, y, legend_columns),
         *_texts(evidence, rows, y, size),
     ]
@@ -143,32 +146,6 @@ def _point_layers(points: list[dict[str, Any]], x: alt.X, y: alt.Y, legend_colum
             )
         )
         yield layer
-
-
-def _spans(evidence: Evidence, rows: Sequence[tuple[str, str]], x: alt.X, y: alt.Y) -> Iterator[alt.Chart]:
-    """A pale line from before to after, and a whisker for each interval."""
-    import altair as alt
-
-    changes, whiskers = [], []
-    for place, (task, _) in enumerate(rows):
-        ends = [_value(evidence, task, arm) for arm in ("before", "after")]
-        if all(end is not None and 0.0 <= end <= 1.0 for end in ends):
-            changes.append({"place": place, "value": ends[0], "end": ends[1]})
-        for arm in ("before", "after"):
-            low, high = (_value(evidence, task, f"{arm}_{end}") for end in ("low", "high"))
-            if low is not None and high is not None:
-                whiskers.append({"place": place, "value": low, "end": high, "shade": colour(arm)})
-    end = alt.X2("end:Q")
-    yield (
-        alt.Chart(alt.InlineData(values=changes))
-        .mark_rule(strokeWidth=7, color=colour("after"), opacity=0.13, strokeCap="round")
-        .encode(x=x, x2=end, y=y)
-    )
-    yield (
-        alt.Chart(alt.InlineData(values=whiskers))
-        .mark_rule(strokeWidth=1.8)
-        .encode(x=x, x2=end, y=y, color=alt.Color("shade:N", scale=None))
-    )
 
 
 def _texts(evidence: Evidence, rows: Sequence[tuple[str, str]], y: alt.Y, size: Size) -> Iterator[alt.Chart]:

@@ -1,0 +1,46 @@
+"""What a chart of scores draws beneath its points: a pale band from before to after, a whisker for each interval."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from molforge_eval.report.theme import colour
+
+if TYPE_CHECKING:
+    import altair as alt
+
+Score = Callable[[str], float | None]
+"""A score of a row by its name: `before`, `after`, and each with `_low` and `_high`; `None` when unknown."""
+
+
+def span_layers(rows: Sequence[tuple[Mapping[str, Any], Score]], x: alt.X, y: alt.Y) -> Iterator[alt.Chart]:
+    """Draw the bands and the whiskers of rows.
+
+    Args:
+        rows: The column by which the axis places a row, and the row's scores.
+        x: Axis of the scores, from 0 to 1; a band that would leave it is not drawn.
+        y: Axis of the rows.
+    """
+    import altair as alt
+
+    bands, whiskers = [], []
+    for place, score in rows:
+        before, after = score("before"), score("after")
+        if before is not None and after is not None and min(before, after) >= 0.0 and max(before, after) <= 1.0:
+            bands.append({**place, "value": before, "end": after})
+        for side in ("before", "after"):
+            low, high = score(f"{side}_low"), score(f"{side}_high")
+            if low is not None and high is not None:
+                whiskers.append({**place, "value": low, "end": high, "shade": colour(side)})
+    end = alt.X2("end:Q")
+    yield (
+        alt.Chart(alt.InlineData(values=bands))
+        .mark_rule(strokeWidth=7, color=colour("after"), opacity=0.13, strokeCap="round")
+        .encode(x=x, x2=end, y=y)
+    )
+    yield (
+        alt.Chart(alt.InlineData(values=whiskers))
+        .mark_rule(strokeWidth=1.8)
+        .encode(x=x, x2=end, y=y, color=alt.Color("shade:N", scale=None))
+    )
