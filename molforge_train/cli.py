@@ -72,14 +72,20 @@ def grpo(preset: str | None, *, dry_run: bool, quiet: bool, **flags: str | None)
     directory holds every artifact; build the packet from it with `molforge-report build RUN_DIR`.
     """
     from molforge_train.adapter_search import with_found_adapter
-    from molforge_train.config import process_environment, resolve, stray_variables
+    from molforge_train.config import choose_preset, process_environment, resolve, stray_variables
+    from molforge_train.machine import look_at_machine
     from molforge_train.preflight import check
     from molforge_train.recording import read_clock
 
     environment = process_environment()
     for warning in stray_variables(environment):
         click.echo(f"warning: {warning}", err=True)
-    resolved = with_found_adapter(resolve(preset, flags, environment, now=read_clock()))
+    machine = look_at_machine(environment)
+    if machine.idle_reason is not None:
+        click.echo(f"warning: {machine.idle_reason}", err=True)
+    choice = choose_preset(preset, flags, environment, machine)
+    resolved = with_found_adapter(resolve(choice.preset, flags, environment, now=read_clock()))
+    resolved = resolved._replace(preset_reason=choice.reason)
     check(resolved.configuration, environment)
     if dry_run:
         _show_plan(resolved)
@@ -127,10 +133,18 @@ def resume(run_dir: Path, *, quiet: bool) -> None:
 @cli.command()
 @click.argument("name", required=False)
 def presets(name: str | None) -> None:
-    """List the shipped presets, or print one as TOML."""
-    from molforge_train.config import preset_names, preset_text
+    """List the shipped presets, or print one with its reasons and with the origin of each value.
 
-    click.echo("\n".join(preset_names()) if name is None else preset_text(name), nl=name is None)
+    A preset of your own is a TOML file with the same keys: print one, change it, and give its path to --preset.
+
+    \b
+    molforge-train presets
+    molforge-train presets colab-demo
+    molforge-train presets tiny-cpu > mine.toml && molforge-train grpo --preset mine.toml --dry-run
+    """
+    from molforge_train.run_plan import preset_page, preset_table
+
+    click.echo("\n".join(preset_table() if name is None else preset_page(name)))
 
 
 def main() -> None:

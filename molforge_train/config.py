@@ -18,10 +18,14 @@ from typing import Any, Literal, NamedTuple
 from molforge_env.errors import UnreadableError, UsageError
 from molforge_eval.records.fields import utc_text
 from molforge_eval.records.manifest import Configuration
+from molforge_train.machine import Machine
 from molforge_train.settings import BY_NAME, SETTINGS, Setting, Value, checked, value_from_text
 
 Source = Literal["flag", "environment", "preset", "default"]
 NO_PRESET = "default"
+ON_GPU, ON_PROCESSOR = "colab-demo", "tiny-cpu"
+"""What is trained by when nobody names a preset."""
+_ABOUT = "about"
 
 
 class Resolved(NamedTuple):
@@ -29,6 +33,15 @@ class Resolved(NamedTuple):
 
     configuration: Configuration
     sources: dict[str, Source]
+    preset_reason: str = ""
+    """Why this preset."""
+
+
+class Choice(NamedTuple):
+    """A preset, and why this one."""
+
+    preset: str | None
+    reason: str
 
 
 def process_environment() -> Mapping[str, str]:
@@ -64,6 +77,40 @@ def preset_text(name: str) -> str:
             where=f"preset {name}",
             mend=f"Choose one of {', '.join(preset_names())}, or give the path of a TOML file.",
         ) from error
+
+
+def preset_about(name: str) -> dict[str, str]:
+    """Read what a preset says of itself: `machine`, and the `time` that it takes.
+
+    Raises:
+        UsageError: There is no such preset, or it is no TOML.
+    """
+    about = _table(name).get(_ABOUT)
+    return {key: str(value) for key, value in about.items()} if isinstance(about, dict) else {}
+
+
+def choose_preset(
+    given: str | None, flags: Mapping[str, str | None], environment: Mapping[str, str], machine: Machine
+) -> Choice:
+    """Choose the preset of a run; where nobody names one, the machine decides.
+
+    Args:
+        given: As named by the user.
+        flags: Setting name to the text given.
+        environment: Variables of the process.
+        machine: What there is to train on.
+    """
+    gpu = machine.gpu
+    if given is not None:
+        is_idle = gpu is not None and Path(given).stem == ON_PROCESSOR
+        return Choice(given, f"as asked; it leaves {gpu.name} idle" if gpu and is_idle else "as asked")
+    if gpu is not None:
+        return Choice(ON_GPU, f"this machine has {gpu.name}; --preset names another")
+    why = "no GPU that torch can use" if machine.gpus else "this machine has no GPU"
+    base = flags.get("base_model") or environment.get("BASE_MODEL_NAME", "").strip()
+    if base and base != _table(ON_PROCESSOR).get("base_model"):
+        return Choice(None, f"{why}, and {ON_PROCESSOR} is for the built-in model alone; --preset names another")
+    return Choice(ON_PROCESSOR, f"{why}; --preset names another")
 
 
 def resolve(
@@ -132,12 +179,18 @@ def stray_variables(environment: Mapping[str, str]) -> list[str]:
     ]
 
 
+def _table(preset: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(preset_text(preset))
+    except tomllib.TOMLDecodeError as error:
+        what = f"the preset is no TOML: {error}"
+        raise UsageError(what, where=f"preset {preset}", mend="Mend the file.") from error
+
+
 def _table_values(preset: str) -> Mapping[str, Value]:
     where = f"preset {preset}"
-    try:
-        table = tomllib.loads(preset_text(preset))
-    except tomllib.TOMLDecodeError as error:
-        raise UsageError(f"the preset is no TOML: {error}", where=where, mend="Mend the file.") from error
+    table = _table(preset)
+    table.pop(_ABOUT, None)
     return {name: checked(_known(name, where), value, f"{where}, key {name}") for name, value in table.items()}
 
 

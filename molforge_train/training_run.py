@@ -64,7 +64,7 @@ def train(resolved: Resolved, *, quiet: bool, say: Say) -> FinishedRun:
     check_libraries()
     place = choose_place(resolved.configuration.device, resolved.configuration.dtype)
     settings = resolved.configuration.model_copy(update={"device": place.device, "dtype": place.dtype})
-    for line in opening_lines(settings, place.accelerator):
+    for line in opening_lines(settings, place.accelerator, resolved.preset_reason):
         say(line)
     policy = _load(settings, place)
     started_at = read_clock()
@@ -194,13 +194,14 @@ def evaluation_plan(settings: Configuration, run_id: str) -> EvaluationPlan:
     )
 
 
-def opening_lines(settings: Configuration, accelerator: str | None = None) -> list[str]:
-    """Say what is trained, from what, by which settings and where."""
+def opening_lines(settings: Configuration, accelerator: str | None = None, preset_reason: str = "") -> list[str]:
+    """Say what is trained, from what, by which settings and why by those, and where."""
+    why = f" ({preset_reason})" if preset_reason else ""
     device = f"{settings.device} {accelerator or ''}".strip()
     return [
         f"model          {settings.base_model}",
         f"adapter        {settings.sft_adapter_path or 'a new one'}",
-        f"preset         {settings.preset}, seed {settings.seed}",
+        f"preset         {settings.preset}, seed {settings.seed}{why}",
         f"device         {device}, {settings.dtype}",
     ]
 

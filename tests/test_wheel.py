@@ -81,6 +81,8 @@ def test_the_wheel_holds_the_data_of_each_package(wheel: Path, repository: Path)
     assert {
         "molforge_env/py.typed",
         "molforge_env/data/scenarios.json",
+        "molforge_train/presets/colab-demo.toml",
+        "molforge_train/presets/h100-strong.toml",
         "molforge_train/presets/tiny-cpu.toml",
     } < wanted
     assert any(name.startswith("molforge_train/models/") and name.endswith(".safetensors") for name in wanted)

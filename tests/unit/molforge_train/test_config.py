@@ -8,13 +8,16 @@ import pytest
 from molforge_env.errors import UnreadableError, UsageError
 from molforge_train.config import (
     Resolved,
+    choose_preset,
     default_root,
+    preset_about,
     preset_names,
     preset_text,
     resolve,
     shipped_path,
     stray_variables,
 )
+from molforge_train.machine import Gpu, Machine
 from molforge_train.settings import SETTINGS
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -154,3 +157,50 @@ def test_a_shipped_path_is_found_wherever_the_command_runs(tmp_path: Path, monke
 
     assert (Path(shipped_path("molforge_train/presets")) / "tiny-cpu.toml").is_file()
     assert shipped_path("elsewhere/model") == "elsewhere/model"
+
+
+PROCESSOR = Machine((), "2.13.0", torch_uses_gpus=True, free_memory_bytes=None)
+GRAPHICS = PROCESSOR._replace(gpus=(Gpu("NVIDIA L4", None, None),))
+
+
+def test_the_presets_of_the_workflow_have_its_values() -> None:
+    demo, strong = settle("colab-demo").configuration, settle("h100-strong").configuration
+
+    assert (demo.max_steps, demo.num_generations, demo.dataset_size) == (80, 2, 120)
+    assert (demo.batch_size, demo.gradient_accumulation, demo.learning_rate) == (2, 4, 2e-6)
+    assert (strong.max_steps, strong.num_generations, strong.batch_size) == (200, 4, 4)
+    assert {demo.base_model, strong.base_model} == {"unsloth/Qwen3.5-2B"}
+    assert {demo.device, strong.device} == {"cuda"}
+
+
+def test_a_machine_with_a_gpu_never_gets_the_toy_preset_unless_it_is_asked_for() -> None:
+    chosen = choose_preset(None, {}, {}, GRAPHICS)
+
+    assert chosen.preset == "colab-demo"
+    assert "this machine has NVIDIA L4" in chosen.reason
+    asked = choose_preset("tiny-cpu", {}, {}, GRAPHICS)
+    assert asked == ("tiny-cpu", "as asked; it leaves NVIDIA L4 idle")
+    assert choose_preset("h100-strong", {}, {}, GRAPHICS) == ("h100-strong", "as asked")
+
+
+def test_a_machine_without_a_usable_gpu_gets_the_preset_of_the_processor() -> None:
+    for machine in (PROCESSOR, GRAPHICS._replace(torch_uses_gpus=False)):
+        chosen = choose_preset(None, {}, {}, machine)
+        assert chosen.preset == "tiny-cpu"
+        assert "no GPU" in chosen.reason
+
+
+@pytest.mark.parametrize(
+    ("flags", "environment"),
+    [({"base_model": "somewhere/model"}, {}), ({}, {"BASE_MODEL_NAME": "somewhere/model"})],
+)
+def test_a_model_of_ones_own_is_not_trained_by_the_settings_of_the_built_in_one(flags, environment) -> None:
+    assert choose_preset(None, flags, environment, PROCESSOR).preset is None
+    assert choose_preset(None, flags, environment, GRAPHICS).preset == "colab-demo"
+    built_in = {"base_model": "molforge_train/models/tiny/base"}
+    assert choose_preset(None, built_in, environment and {}, PROCESSOR).preset == "tiny-cpu"
+
+
+def test_every_shipped_preset_says_its_machine_and_time() -> None:
+    for name in preset_names():
+        assert sorted(preset_about(name)) == ["machine", "time"]

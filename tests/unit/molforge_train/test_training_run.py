@@ -385,8 +385,3 @@ def test_the_plan_is_shown_and_nothing_is_written(tmp_path: Path) -> None:
     assert "max_steps              9  (flag)" in result.output
     assert "nothing was written" in result.output
     assert not (tmp_path / "runs").exists()
-
-
-def test_presets_are_listed_and_printed() -> None:
-    assert CliRunner().invoke(cli, ["presets"]).output.split() == ["tiny-cpu"]
-    assert "max_new_tokens = 24" in CliRunner().invoke(cli, ["presets", "tiny-cpu"]).output
