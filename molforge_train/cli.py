@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from molforge_env.command_line import run
+from molforge_env.errors import EXIT_SOUND
 from molforge_train.settings import SETTINGS
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from molforge_train.training_run import FinishedRun
 
 
-def _setting_flags(command: Callable[..., None]) -> Callable[..., None]:
+def _setting_flags(command: Callable[..., int]) -> Callable[..., int]:
     for setting in reversed(SETTINGS):
         if setting.kind == "weights":
             continue
@@ -32,7 +33,7 @@ def _setting_flags(command: Callable[..., None]) -> Callable[..., None]:
     return command
 
 
-_LATER = ("data", "sft", "warmstart")
+_LATER = ("data", "deliver", "sft", "warmstart")
 """Commands whose modules are imported only when they are asked about."""
 
 
@@ -65,7 +66,7 @@ def cli() -> None:
 @click.option("--dry-run", is_flag=True, help="Show the resolved plan and write nothing.")
 @click.option("--quiet", is_flag=True, help="No progress on standard error.")
 @_setting_flags
-def grpo(preset: str | None, *, dry_run: bool, quiet: bool, **flags: str | None) -> None:
+def grpo(preset: str | None, *, dry_run: bool, quiet: bool, **flags: str | None) -> int:
     """Train by GRPO in the real environment, evaluated before and after.
 
     A flag wins over an environment variable (named in brackets), that over the preset, that over the default. The run
@@ -89,17 +90,21 @@ def grpo(preset: str | None, *, dry_run: bool, quiet: bool, **flags: str | None)
     check(resolved.configuration, environment)
     if dry_run:
         _show_plan(resolved)
-        return
+        return EXIT_SOUND
     from molforge_train.training_run import train
 
-    _show_finished(train(resolved, quiet=quiet, say=click.echo))
+    return _show_finished(train(resolved, quiet=quiet, say=click.echo))
 
 
-def _show_finished(finished: FinishedRun) -> None:
+def _show_finished(finished: FinishedRun) -> int:
+    from molforge_train.deliver_command import show_delivery
+
     click.echo(f"run directory  {finished.folder}\narchive        {finished.archive}")
-    if finished.copy is not None:
-        click.echo(f"copy           {finished.copy}")
+    code = show_delivery(finished.delivery)
     click.echo(f"next           molforge-report build {finished.folder}")
+    if finished.manifest.configuration.drive_output_dir is not None:
+        click.echo(f"then           molforge-train deliver {finished.folder}")
+    return code
 
 
 def _show_plan(resolved: Resolved) -> None:
@@ -119,7 +124,7 @@ def _show_plan(resolved: Resolved) -> None:
 @cli.command()
 @click.argument("run_dir", type=click.Path(path_type=Path))
 @click.option("--quiet", is_flag=True, help="No progress on standard error.")
-def resume(run_dir: Path, *, quiet: bool) -> None:
+def resume(run_dir: Path, *, quiet: bool) -> int:
     """Go on with a run that was stopped or killed.
 
     Training goes on from its last checkpoint with the same adapter, steps, seeds and logs. Episodes that were played
@@ -127,7 +132,7 @@ def resume(run_dir: Path, *, quiet: bool) -> None:
     """
     from molforge_train.training_run import resume as go_on
 
-    _show_finished(go_on(run_dir, quiet=quiet, say=click.echo))
+    return _show_finished(go_on(run_dir, quiet=quiet, say=click.echo))
 
 
 @cli.command()

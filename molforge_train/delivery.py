@@ -1,10 +1,10 @@
-"""What a run leaves behind: the adapter without its by-products, pictures, summary, seal, archive and copy."""
+"""What a run leaves behind: the adapter without its by-products, pictures, summary, seal, archive and delivery."""
 
 from __future__ import annotations
 
 import shutil
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import orjson
 
@@ -19,15 +19,12 @@ from molforge_eval.report.plots import draw_plots
 from molforge_eval.run_directory import load
 from molforge_eval.run_summary import compute_summary
 from molforge_eval.sealing import seal_run, write_whole
-from molforge_eval.weights import hash_file, read_adapter
+from molforge_eval.weights import read_adapter
+from molforge_train.drive_copy import copy_run
 from molforge_train.provenance import scrubbed
 
 if TYPE_CHECKING:
     from molforge_train.policy import Policy
-
-
-class DeliveryError(MolForgeError):
-    """The run is sealed, its copy is not whole."""
 
 
 def export_adapter(policy: Policy, base_model: str, folder: Path) -> AdapterIdentity:
@@ -91,45 +88,39 @@ def finish_run(folder: Path) -> Path:
         The archive beside the run directory.
     """
     seal_run(folder)
+    return pack(folder)
+
+
+def pack(folder: Path) -> Path:
+    """Make the archive of a sealed run beside its directory, in place of an older one."""
     archive = folder.with_name(f"{folder.name}.zip")
     pack_run(folder, archive)
     return archive
 
 
-def copy_run(folder: Path, archive: Path, drive: Path) -> Path:
-    """Copy the sealed run and its archive to another place, and compare each file by its hash.
+class Delivery(NamedTuple):
+    """Where a sealed run has been brought."""
 
-    The copy gets its name only when it is whole.
+    copy: Path | None
+    faults: tuple[MolForgeError, ...]
+    """What was asked for and is not there; the run is whole all the same."""
 
-    Raises:
-        DeliveryError: The place is full, closed or gone, or a file arrived changed.
+
+def deliver(folder: Path, archive: Path, *, drive: str | None) -> Delivery:
+    """Bring a sealed run to where its settings want it; one place that fails keeps no other from getting it.
+
+    Args:
+        folder: The run directory.
+        archive: Its archive.
+        drive: Folder that gets a copy.
     """
-    target = drive / folder.name
-    draft = drive / f".{folder.name}.part"
-    paths = sorted(path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
-    try:
-        shutil.rmtree(draft, ignore_errors=True)
-        for path in paths:
-            if layout.is_packed(path.as_posix()):
-                (draft / path).parent.mkdir(parents=True, exist_ok=True)
-                shutil.copyfile(folder / path, draft / path)
-                _compare(draft / path, folder / path)
-        draft.replace(target)
-        write_whole(drive / archive.name, archive.read_bytes())
-    except OSError as error:
-        raise DeliveryError(
-            f"the run is sealed, and its copy failed: {error.strerror or error}",
-            where=f"drive_output_dir {scrubbed(str(drive))}",
-            mend=f"Copy it by hand from {scrubbed(str(folder))}.",
-        ) from error
-    finally:
-        shutil.rmtree(draft, ignore_errors=True)
-    return target
-
-
-def _compare(copy: Path, original: Path) -> None:
-    if hash_file(copy) != hash_file(original):
-        raise OSError(f"{original.name} arrived changed")
+    copy, faults = None, []
+    if drive is not None:
+        try:
+            copy = copy_run(folder, archive, Path(drive).expanduser())
+        except MolForgeError as error:
+            faults.append(error)
+    return Delivery(copy, tuple(faults))
 
 
 def _tidy(path: Path) -> None:

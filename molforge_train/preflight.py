@@ -19,6 +19,7 @@ from molforge_eval.training_reward import REWARD_PARTS
 from molforge_eval.weights import read_adapter, weight_files
 from molforge_train.adapter_search import is_hub_name, not_found, search_adapter
 from molforge_train.config import shipped_path
+from molforge_train.drive_copy import check_mounted
 
 TRAIN_PACKAGES = ("torch", "transformers", "accelerate", "datasets", "peft", "trl")
 _POLYNOMIAL_END = 1e-7
@@ -169,12 +170,22 @@ def _check_folders(configuration: Configuration) -> None:
         if standing is not None and not (standing.is_dir() and os.access(standing, os.W_OK)):
             _refuse(f"nothing can be written below {standing.name}", key, "Choose a folder that is open to writing.")
     drive = _drive(configuration)
+    if drive is not None:
+        _check_mounted(drive)
     if drive is not None and (drive / configuration.run_name).exists():
         _refuse(f"the copy's place {configuration.run_name} is taken", "drive_output_dir", "Choose another --run-name.")
     if drive is not None and drive.resolve().is_relative_to(folder.resolve()):
         _refuse("the copy would stand inside the run itself", "drive_output_dir", "Choose a folder outside the run.")
     if drive is not None and (drive / configuration.run_name).resolve() == folder.resolve():
         _refuse("the copy would stand where the run does", "drive_output_dir", "Choose a folder beside output_root.")
+
+
+def _check_mounted(drive: Path) -> None:
+    try:
+        check_mounted(drive)
+    except FileNotFoundError as error:
+        mend = "Mount the drive first, or leave DRIVE_OUTPUT_DIR empty."
+        raise UsageError(str(error.strerror), where="configuration key drive_output_dir", mend=mend) from error
 
 
 def _drive(configuration: Configuration) -> Path | None:

@@ -11,6 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from molforge_env.command_line import report_error
 from molforge_env.errors import MolForgeError, UsageError
 from molforge_eval import layout
 from molforge_eval.canonical import file_bytes
@@ -23,7 +24,7 @@ from molforge_eval.weights import base_model_digest
 from molforge_train.adapter_search import adapter_folder
 from molforge_train.checkpoints import checkpoint_folder, remove_checkpoints
 from molforge_train.config import Resolved, shipped_path
-from molforge_train.delivery import copy_run, finish_run, identify_adapter, prepare_run
+from molforge_train.delivery import Delivery, deliver, finish_run, identify_adapter, prepare_run
 from molforge_train.errors import RunFailedError, RunInterruptedError
 from molforge_train.host_callback import listening
 from molforge_train.host_libraries import import_host, quieten_libraries, untested_versions
@@ -44,7 +45,7 @@ class FinishedRun(NamedTuple):
 
     folder: Path
     archive: Path
-    copy: Path | None
+    delivery: Delivery
     manifest: RunManifest
 
 
@@ -59,7 +60,7 @@ def train(resolved: Resolved, *, quiet: bool, say: Say) -> FinishedRun:
     Raises:
         RunInterruptedError: A signal ended it; the directory is sealed.
         RunFailedError: It broke off; the directory is sealed.
-        MolForgeError: It was refused and nothing was written, or the copy failed.
+        MolForgeError: It was refused and nothing was written.
     """
     check_libraries()
     place = choose_place(resolved.configuration.device, resolved.configuration.dtype)
@@ -135,11 +136,13 @@ def _conduct(stage: Stage) -> FinishedRun:
     gc.collect()
     folder, record = stage.folder, stage.record
     archive = _seal(folder, record, failure)
-    copy = _copy(folder, archive, stage.configuration.drive_output_dir, failure)
+    delivery = deliver(folder, archive, drive=stage.configuration.drive_output_dir)
     if failure is not None:
+        for fault in delivery.faults:
+            report_error(fault)
         raise failure
     remove_checkpoints(checkpoint_folder(folder))
-    return FinishedRun(folder, archive, copy, record.manifest)
+    return FinishedRun(folder, archive, delivery, record.manifest)
 
 
 def _load(settings: Configuration, place: Place) -> Policy:
@@ -245,15 +248,6 @@ def _unsealed(folder: Path, record: RunRecord, failure: MolForgeError | None, er
     what = f"the run could not be sealed: {why}"
     _note(record, status="failed", status_reason=what)
     return RunFailedError(what, where=scrubbed(str(folder)), mend="Make room or mend what is named, and run it again.")
-
-
-def _copy(folder: Path, archive: Path, drive: str | None, failure: MolForgeError | None) -> Path | None:
-    if drive is None:
-        return None
-    try:
-        return copy_run(folder, archive, Path(drive).expanduser())
-    except MolForgeError as error:
-        raise error if failure is None else failure from error
 
 
 def _note(record: RunRecord, **fields: Any) -> None:

@@ -196,7 +196,7 @@ def test_the_archive_is_packed_again_to_the_same_bytes_and_the_copy_is_the_run(s
     assert sample.finished.archive == sample.folder.with_name("small.zip")
     assert (tmp_path / "again.zip").read_bytes() == sample.finished.archive.read_bytes()
     assert (sample.drive / "small.zip").read_bytes() == sample.finished.archive.read_bytes()
-    assert sample.finished.copy == sample.drive / "small"
+    assert sample.finished.delivery.copy == sample.drive / "small"
     for path in sample.folder.rglob("*"):
         if path.is_file():
             assert (sample.drive / "small" / path.relative_to(sample.folder)).read_bytes() == path.read_bytes()
@@ -341,6 +341,21 @@ def test_an_interrupted_run_is_copied_too(tmp_path: Path) -> None:
 
     assert load(tmp_path / "drive" / "small").manifest.status == "interrupted"
     assert (tmp_path / "drive" / "small.zip").is_file()
+
+
+def test_a_run_whose_copy_fails_is_complete_where_it_is(tmp_path: Path) -> None:
+    def say(line: str) -> None:
+        if line.startswith("before training"):
+            # Comes after the check before the run: a drive that was taken away meanwhile.
+            (tmp_path / "drive").write_text("no folder")
+
+    finished = run_small(tmp_path / "runs", say, drive_output_dir=str(tmp_path / "drive"), run_after_eval="0")
+
+    assert finished.manifest.status == "complete"
+    assert finished.delivery.copy is None
+    assert ["its copy failed" in fault.what for fault in finished.delivery.faults] == [True]
+    assert (finished.folder / layout.CHECKSUMS).is_file()
+    assert finished.archive.is_file()
 
 
 def test_a_run_that_cannot_be_sealed_is_never_called_complete(tmp_path: Path) -> None:
