@@ -26,6 +26,15 @@ NO_PRESET = "default"
 ON_GPU, ON_PROCESSOR = "colab-demo", "tiny-cpu"
 """What is trained by when nobody names a preset."""
 _ABOUT = "about"
+_PREFIXES = ("RL_", "MOLFORGE_")
+_OURS = ("MOLFORGE_DEBUG_STATE", "MOLFORGE_SOURCE", "MOLFORGE_TRACEBACK")
+_LABORATORY = {
+    "MOLFORGE_REWARD_MODE": "set --reward-mode",
+    "MOLFORGE_TRAINING_RANDOMIZATION": "set --canonical-share",
+    "MOLFORGE_RANDOM_SEED": "set RL_SEED",
+}
+"""Variables of the environment server that somebody may expect to steer training."""
+_LIKE, _A_LETTER_AWAY = 0.6, 0.88
 
 
 class Resolved(NamedTuple):
@@ -148,7 +157,7 @@ def resolve(
         )
     fields: dict[str, Any] = {**values, "preset": label}
     sources["preset"] = "default" if preset is None else "flag"
-    for optional in ("sft_adapter_path", "drive_output_dir"):
+    for optional in ("sft_adapter_path", "drive_output_dir", "hf_output_repo"):
         fields[optional] = fields[optional] or None
     return Resolved(Configuration.model_validate(fields), sources)
 
@@ -173,10 +182,20 @@ def shipped_path(name: str) -> str:
 def stray_variables(environment: Mapping[str, str]) -> list[str]:
     """List variables that look like settings and are none, each with the nearest one that is."""
     known = [setting.variable for setting in SETTINGS if setting.variable]
-    stray = sorted(name for name in environment if name.startswith("RL_") and name not in known)
-    return [
-        f"{name} is no setting; {difflib.get_close_matches(name, known, 1, 0.0)[0]} is the nearest" for name in stray
-    ]
+    told = []
+    for name in sorted(environment):
+        if name in known or name in _OURS:
+            continue
+        # A name of another program is no fault; one that begins like ours, or is a letter away from one, is.
+        is_ours = name.startswith(_PREFIXES)
+        near = difflib.get_close_matches(name, known, 1, _LIKE if is_ours else _A_LETTER_AWAY)
+        if name in _LABORATORY:
+            told.append(f"{name} is read by a laboratory of its own and not by training; {_LABORATORY[name]}")
+        elif near:
+            told.append(f"{name} is no setting; {near[0]} is the nearest")
+        elif is_ours:
+            told.append(f"{name} is no setting; `molforge-train grpo --help` names them all")
+    return told
 
 
 def _table(preset: str) -> dict[str, Any]:

@@ -16,6 +16,8 @@ from collections.abc import Iterator, Mapping
 from importlib.resources import files
 
 from molforge_env.errors import MissingDependencyError
+from molforge_train.preflight import check_packages
+from molforge_train.progress import warn
 
 _NEEDED = {
     "datasets": ("Dataset",),
@@ -24,10 +26,33 @@ _NEEDED = {
     "trl": ("GRPOConfig", "GRPOTrainer"),
 }
 """What a run takes from each."""
+FINETUNING = {
+    "datasets": ("Dataset",),
+    "peft": ("LoraConfig",),
+    "transformers": ("AutoModelForCausalLM", "PrinterCallback"),
+    "trl": ("SFTConfig", "SFTTrainer"),
+}
+"""What fine-tuning takes from each."""
 _PACKAGES = {"yaml": "pyyaml", "PIL": "pillow", "sklearn": "scikit-learn", "cv2": "opencv-python", "git": "gitpython"}
 """Packages whose name is not that of their module."""
 _MODULE = re.compile(r"No module named '([\w.]+)'")
 _SHOWN = 200
+
+
+def check_libraries(needed: Mapping[str, tuple[str, ...]] = _NEEDED) -> None:
+    """Refuse libraries that are absent or broken, warn of those that were not tested, and quieten the rest.
+
+    Args:
+        needed: Names that are asked of each.
+
+    Raises:
+        MissingDependencyError: One is absent or cannot be imported.
+    """
+    check_packages()
+    import_host(needed)
+    for sentence in untested_versions():
+        warn(sentence)
+    quieten_libraries()
 
 
 def import_host(needed: Mapping[str, tuple[str, ...]] = _NEEDED) -> None:

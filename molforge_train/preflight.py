@@ -6,6 +6,7 @@ The trainer's own arithmetic is repeated here, with the numbers in the message; 
 from __future__ import annotations
 
 import importlib.util
+import math
 import os
 import re
 from collections.abc import Mapping, Sequence
@@ -24,6 +25,7 @@ from molforge_train.drive_copy import check_mounted
 TRAIN_PACKAGES = ("torch", "transformers", "accelerate", "datasets", "peft", "trl")
 _POLYNOMIAL_END = 1e-7
 """Where the host's polynomial schedule ends; it refuses to begin there or below."""
+_SHOWN_SIZES = 6
 _RUN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
 
 
@@ -99,10 +101,12 @@ def _check_batch(configuration: Configuration) -> None:
     batch, accumulation = configuration.batch_size, configuration.gradient_accumulation
     group, episodes = configuration.num_generations, batch * accumulation
     if episodes % group:
+        groups = [size for size in range(2, episodes + 1) if episodes % size == 0]
         _refuse(
             f"a generation batch of {batch} x {accumulation} = {episodes} episodes cannot hold whole groups of {group}",
             "batch_size, gradient_accumulation, num_generations",
-            f"Make batch_size x gradient_accumulation a multiple of {group}, for instance RL_BATCH_SIZE={group}.",
+            f"Set RL_BATCH_SIZE={_either(_sizes_that_fit(batch, accumulation, group))}"
+            + (f", or NUM_GENERATIONS={_either(groups)}." if groups else "."),
         )
     prompts = episodes // group
     if configuration.dataset_size < prompts:
@@ -111,6 +115,18 @@ def _check_batch(configuration: Configuration) -> None:
             "dataset_size",
             f"Set RL_DATASET_SIZE to at least {prompts}.",
         )
+
+
+def _sizes_that_fit(batch: int, accumulation: int, group: int) -> list[int]:
+    """List the batch sizes on both sides of the one asked for that hold whole groups."""
+    unit = group // math.gcd(group, accumulation)
+    below = batch // unit * unit
+    return [size for size in (below, below + unit) if size]
+
+
+def _either(sizes: Sequence[int]) -> str:
+    *others, last = [str(size) for size in sizes[:_SHOWN_SIZES]]
+    return f"{', '.join(others)} or {last}" if others else last
 
 
 def _check_lengths(configuration: Configuration) -> None:

@@ -42,6 +42,7 @@ SETTINGS = (
     Setting("run_name", "text", "Name of the run directory [the preset and the time].", "RUN_NAME"),
     Setting("output_root", "text", "Folder that holds run directories.", "RL_OUTPUT_ROOT"),
     Setting("drive_output_dir", "text", "Folder that gets a copy of the run.", "DRIVE_OUTPUT_DIR"),
+    Setting("hf_output_repo", "text", "Repository of the hub that gets the run.", "HF_OUTPUT_REPO"),
     Setting("max_steps", "whole", "Optimizer steps.", "RL_MAX_STEPS", low=1),
     Setting("dataset_size", "whole", "Rows of prompts; a run that needs more goes round.", "RL_DATASET_SIZE", low=1),
     Setting("num_generations", "whole", "Episodes of one prompt, compared with each other.", "NUM_GENERATIONS", low=2),

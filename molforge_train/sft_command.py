@@ -59,17 +59,15 @@ def command(data: Path, base_model: str, out: Path, preset: str, *, quiet: bool,
     molforge-train grpo --preset tiny-cpu --sft-adapter-path sft_adapter
     """
     from molforge_train.finetuning import finetune
-    from molforge_train.host_libraries import quieten_libraries
+    from molforge_train.host_libraries import FINETUNING, check_libraries
     from molforge_train.policy import choose_place
-    from molforge_train.preflight import check_packages
     from molforge_train.progress import Progress
     from molforge_train.recipes import read_recipe
     from molforge_train.sft import SftRecipe
 
     seed, device, dtype = given.pop("seed"), given.pop("device"), given.pop("dtype")
     recipe = read_recipe("sft", preset, SftRecipe, given)
-    check_packages()
-    quieten_libraries()
+    check_libraries(FINETUNING)
     place = choose_place(device, dtype)
     where = f"{place.accelerator or place.device}, {place.dtype}"
     click.echo(f"model          {base_model}\npreset         {preset}, seed {seed}\ndevice         {where}")

@@ -27,10 +27,9 @@ from molforge_train.config import Resolved, shipped_path
 from molforge_train.delivery import Delivery, deliver, finish_run, identify_adapter, prepare_run
 from molforge_train.errors import RunFailedError, RunInterruptedError
 from molforge_train.host_callback import listening
-from molforge_train.host_libraries import import_host, quieten_libraries, untested_versions
+from molforge_train.host_libraries import check_libraries
 from molforge_train.policy import Place, Policy, choose_place, load_policy
-from molforge_train.preflight import check_packages, run_folder
-from molforge_train.progress import warn
+from molforge_train.preflight import run_folder
 from molforge_train.provenance import scrubbed
 from molforge_train.recording import read_clock
 from molforge_train.reopening import Reopened, reopen
@@ -120,15 +119,6 @@ def resume(folder: Path, *, quiet: bool, say: Say) -> FinishedRun:
         with listening() as stop:
             stage = Stage(settings, folder, record, plan, policy, stop, quiet, say, reopened.start, reopened.resumes)
             return _conduct(stage)
-
-
-def check_libraries() -> None:
-    """Refuse libraries that are absent or broken, warn of those that were not tested, and quieten the rest."""
-    check_packages()
-    import_host()
-    for sentence in untested_versions():
-        warn(sentence)
-    quieten_libraries()
 
 
 def _conduct(stage: Stage) -> FinishedRun:

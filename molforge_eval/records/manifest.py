@@ -29,6 +29,8 @@ class Configuration(FrozenModel):
     output_root: str
     """As given, without home folder or host; `runs` by default."""
     drive_output_dir: str | None
+    hf_output_repo: str | None = None
+    """Repository of the hub that gets the run; absent in manifests that are older than the setting."""
     max_steps: Count
     """Optimizer steps."""
     dataset_size: Count

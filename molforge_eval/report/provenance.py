@@ -21,7 +21,7 @@ LONGEST_SETTING = 120
 MOST_PACKAGES = 60
 _NO_MANIFEST = "run_manifest.json is missing or cannot be read"
 _NO_PRESET = "default"
-_NOT_REPEATED = frozenset({"preset", "run_name", "output_root", "drive_output_dir"})
+_NOT_REPEATED = frozenset({"preset", "run_name", "output_root", "drive_output_dir", "hf_output_repo"})
 _NOT_RECORDED = "the manifest does not record it"
 
 

@@ -23,7 +23,7 @@ from molforge_eval.report.rivals import Rival
 MOST_SETTINGS = 200
 LONGEST_KEY = 80
 LONGEST_VALUE = 60
-_OWN_NAMES = frozenset({"run_name", "output_root", "drive_output_dir"})
+_OWN_NAMES = frozenset({"run_name", "output_root", "drive_output_dir", "hf_output_repo"})
 """They name the run and where it was written; they always differ and set nothing."""
 _OLD_NAMES = {"rl_max_steps": "max_steps"}
 _HASH_DIGITS = 64

@@ -140,10 +140,37 @@ def test_the_default_root_is_that_of_the_machine() -> None:
     assert default_root({}) == "runs"
 
 
-def test_a_variable_that_looks_like_a_setting_is_named_with_the_nearest() -> None:
-    assert stray_variables({"RL_MAXSTEPS": "1", "RL_SEED": "1", "HOME": "x"}) == [
-        "RL_MAXSTEPS is no setting; RL_MAX_STEPS is the nearest"
-    ]
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("RL_MAXSTEPS", "RL_MAXSTEPS is no setting; RL_MAX_STEPS is the nearest"),
+        ("RL_LR", "RL_LR is no setting; `molforge-train grpo --help` names them all"),
+        ("MOLFORGE_MAX_STEPS", "MOLFORGE_MAX_STEPS is no setting; RL_MAX_STEPS is the nearest"),
+        ("NUM_GENERATION", "NUM_GENERATION is no setting; NUM_GENERATIONS is the nearest"),
+        ("MAX_COMPLETION_LENGHT", "MAX_COMPLETION_LENGHT is no setting; MAX_COMPLETION_LENGTH is the nearest"),
+        (
+            "MOLFORGE_RANDOM_SEED",
+            "MOLFORGE_RANDOM_SEED is read by a laboratory of its own and not by training; set RL_SEED",
+        ),
+    ],
+)
+def test_a_variable_that_looks_like_a_setting_is_named_with_the_nearest(name: str, told: str) -> None:
+    assert stray_variables({name: "1", "RL_SEED": "1", "HOME": "x"}) == [told]
+
+
+def test_variables_of_others_and_those_that_are_read_elsewhere_are_left_alone() -> None:
+    others = ("PATH", "OUTPUT_DIR", "MODEL_NAME", "HF_TOKEN", "MOLFORGE_TRACEBACK", "MOLFORGE_SOURCE", "WORLD_SIZE")
+
+    assert stray_variables(dict.fromkeys(others, "1")) == []
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["RL_MAX_STEPS", "NUM_GENERATIONS", "RL_DATASET_SIZE", "RL_BATCH_SIZE", "RL_GRAD_ACCUM", "RL_LEARNING_RATE",
+     "MAX_COMPLETION_LENGTH", "DRIVE_OUTPUT_DIR", "HF_OUTPUT_REPO", "SFT_ADAPTER_PATH", "BASE_MODEL_NAME", "RUN_NAME"],
+)  # fmt: skip
+def test_every_variable_that_the_workflow_names_is_a_setting(name: str) -> None:
+    assert name in {setting.variable for setting in SETTINGS}
 
 
 def test_every_shipped_preset_resolves_alone() -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import sys
@@ -39,7 +40,19 @@ def test_a_batch_that_cannot_hold_whole_groups_is_refused_with_the_numbers(confi
     refusal = refusal_of(configuration, batch_size=3, gradient_accumulation=4, num_generations=8)
 
     assert "3 x 4 = 12 episodes cannot hold whole groups of 8" in refusal.what
-    assert "RL_BATCH_SIZE=8" in refusal.mend
+    assert refusal.mend == "Set RL_BATCH_SIZE=2 or 4, or NUM_GENERATIONS=2, 3, 4, 6 or 12."
+
+
+@pytest.mark.parametrize(("batch", "accumulation", "group"), [(1, 1, 3), (7, 3, 4), (5, 1, 2), (2, 5, 6), (24, 1, 7)])
+def test_the_batches_that_are_offered_in_its_place_are_taken(configuration, batch, accumulation, group) -> None:
+    shape = {"batch_size": batch, "gradient_accumulation": accumulation, "num_generations": group}
+    refusal = refusal_of(configuration, **shape)
+    offered, _, groups = refusal.mend.removeprefix("Set RL_BATCH_SIZE=").partition(", or NUM_GENERATIONS=")
+
+    for size in re.findall(r"\d+", offered):
+        check(configuration.model_copy(update={**shape, "batch_size": int(size)}), {})
+    for size in re.findall(r"\d+", groups):
+        check(configuration.model_copy(update={**shape, "num_generations": int(size)}), {})
 
 
 def test_the_numbers_that_are_refused_are_those_that_the_host_refuses(configuration, tmp_path: Path) -> None:
