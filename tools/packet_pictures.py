@@ -22,15 +22,19 @@ _HUES = 192
 def take_pictures(packet: Path, folder: Path) -> None:
     """Write `page_light.png`, `page_dark.png`, `page_phone.png` and `page_curve.png`."""
     address = packet.resolve().as_uri()
-    executable = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=executable, args=["--no-sandbox"])
+        browser = playwright.chromium.launch(executable_path=chromium_path(), args=["--no-sandbox"])
         for scheme in ("light", "dark"):
             page = _open(browser, address, DESK, scheme)
-            _keep(page.screenshot(), folder / f"page_{scheme}.png")
-        _keep(_on_phones(browser, address), folder / "page_phone.png")
-        _keep(_answering(browser, address), folder / "page_curve.png")
+            keep(page.screenshot(), folder / f"page_{scheme}.png")
+        keep(_on_phones(browser, address), folder / "page_phone.png")
+        keep(_answering(browser, address), folder / "page_curve.png")
         browser.close()
+
+
+def chromium_path() -> str | None:
+    """Find the system's Chromium; Playwright's own where there is none."""
+    return shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 
 
 def _open(browser: Browser, address: str, size: dict[str, int], scheme: str, sharpness: float = 1.0) -> Page:
@@ -73,7 +77,7 @@ def _answering(browser: Browser, address: str) -> bytes:
     return page.screenshot()
 
 
-def _keep(data: bytes, path: Path) -> None:
+def keep(data: bytes, path: Path) -> None:
     """Write a picture in as few colours as its flat grounds and grey letters need."""
     with Image.open(io.BytesIO(data)) as picture:
         picture.convert("RGB").quantize(_HUES, dither=Image.Dither.NONE).save(path, format="PNG", optimize=True)

@@ -24,7 +24,7 @@ from molforge_eval.report.comparison_evidence import (
     Pair,
     UnlikeKey,
 )
-from molforge_eval.report.duels import RULE, Duel, hold_duels, notes_of
+from molforge_eval.report.duels import FEWEST_SEEDS, RULE, Duel, hold_duels, list_short, note_of, smallest_p_of
 from molforge_eval.report.leagues import APART, UNTESTED, find_all_ties, find_leagues, letters_of
 from molforge_eval.report.number_book import NumberBook
 from molforge_eval.report.numerals import decimal, percent, probability, whole
@@ -75,6 +75,9 @@ def assemble_comparison(rivals: Sequence[Rival], ladder: Ladder, *, title: str =
         _put_pair(book, duel, keys)
     _put_counts(book, rivals, duels)
     unlike = find_unlike(rivals)
+    differing = {"differing": len(unlike), "listed": min(len(unlike), MOST_SETTINGS)}
+    for name, count in differing.items():
+        book.put(f"settings.{name}", count, whole(count), ("manifests and evaluations of the runs", "all"))
     letters = letters_of(ties)
     homes = {run: number for number, league in enumerate(leagues) for run in league}
     return ComparisonEvidence(
@@ -83,7 +86,8 @@ def assemble_comparison(rivals: Sequence[Rival], ladder: Ladder, *, title: str =
         title=quote(title, 200),
         date=_last_day(rivals),
         outcome=_outcome(duels),
-        notes=tuple(notes_of(duels)),
+        note=note_of(duels),
+        short_pairs=list_short(duels),
         runs=tuple(_state_run(rival, letters.get(rival.key, ""), homes.get(rival.key)) for rival in rivals),
         tasks=tuple(tasks.values()),
         pairs=tuple(_state_pair(duel, keys) for duel in duels),
@@ -207,6 +211,7 @@ def _put_pair(book: NumberBook, duel: Duel, tasks: Mapping[str, str]) -> None:
         book.put(f"{at}.{name}", p_value, probability(p_value), *sources, reason=reason)
     book.put(f"{at}.seeds", duel.seeds, whole(duel.seeds), *sources)
     book.put(f"{at}.common", duel.seeds_common, whole(duel.seeds_common), *sources)
+    book.put(f"{at}.barriers", len(duel.barriers), whole(len(duel.barriers)), *sources)
     for task in duel.tasks:
         under = f"pair.{duel.key}.{tasks[task.task]}"
         why = "no seed of the task was counted on both sides" if not task.seeds else reason
@@ -249,7 +254,10 @@ def _put_counts(book: NumberBook, rivals: Sequence[Rival], duels: Sequence[Duel]
     most = max((duel.seeds for duel in tested), default=None)
     for name, seeds in (("fewest", fewest), ("most", most)):
         book.put(f"pairs.seeds_{name}", seeds, whole(seeds), source, reason="no pair was tested")
+    least = smallest_p_of(duels)
+    book.put("pairs.smallest_p", least, probability(least), source, reason="no pair was tested")
     rule = ("the standard decision rule of the product", "all")
+    book.put("compared_by.fewest_seeds", FEWEST_SEEDS, whole(FEWEST_SEEDS), rule)
     book.put("compared_by.alpha", RULE.alpha, decimal(RULE.alpha), rule)
     book.put("compared_by.margin", RULE.margin, decimal(RULE.margin), rule)
     book.put("compared_by.confidence", RULE.confidence, percent(RULE.confidence), rule)

@@ -121,7 +121,7 @@ def compare_runs(
     own = file_bytes(evidence)
     page = paper = fault = None
     tell("draw")
-    figures = _draw(evidence)
+    figures = draw_comparison(evidence)
     with blamed_on(options.templates):
         if options.html:
             tell("page")
@@ -172,7 +172,8 @@ def _without_logs(run: RunDirectory) -> RunDirectory:
     return replace(run, rollouts=lines, every_rollout=lines, trainer_log=rows, every_trainer_row=rows)
 
 
-def _draw(evidence: ComparisonEvidence) -> Mapping[str, Svg]:
+def draw_comparison(evidence: ComparisonEvidence) -> Mapping[str, Svg]:
+    """Draw the chart, wide and narrow; none when no run has a score."""
     if not has_score(evidence):
         return {}
     return {

@@ -22,6 +22,7 @@ RunKey = Annotated[str, Field(pattern=r"^r[1-9][0-9]?$")]
 RunState = Literal["compared", "unpaired", "incomplete", "withheld", "repeated", "unreadable"]
 Meeting = Literal["higher", "lower", "alike", "not told apart", "not tested", "refused"]
 ComparisonOutcome = Literal["told apart", "partly told apart", "not told apart", "nothing compared"]
+Note = Literal["no pair can be told apart", "some pairs cannot be told apart"]
 SettingKind = Literal["measured", "setting", "identity", "package"]
 
 
@@ -119,8 +120,10 @@ class ComparisonEvidence(FrozenModel):
     date: str
     """Day on which the last of the runs ended."""
     outcome: ComparisonOutcome
-    notes: tuple[str, ...]
+    note: Note | None
     """What has to be known of the tests as a whole."""
+    short_pairs: tuple[str, ...]
+    """Pairs with too few seeds for any difference to tell them apart."""
     runs: tuple[ComparedRun, ...]
     tasks: tuple[ComparedTask, ...]
     pairs: tuple[Pair, ...]

@@ -6,16 +6,16 @@ import base64
 import hashlib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from markupsafe import Markup
 
-from molforge_eval.report.comparison_evidence import ComparisonEvidence, Pair, UnlikeKey
+from molforge_eval.report.comparison_evidence import ComparisonEvidence, Meeting, Pair, UnlikeKey
 from molforge_eval.report.page import FACES, font_faces, paint_by_role
 from molforge_eval.report.paper import UNDATED, PaperSize, Sheet
 from molforge_eval.report.render import Svg
 from molforge_eval.report.theme import palettes
-from molforge_eval.report.wording import MEMORY, Medium, open_templates
+from molforge_eval.report.wording import MEMORY, Medium, Uses, open_templates
 from molforge_eval.shipped import font_folder
 
 _COLUMNS_OF_THE_MEAN = 3
@@ -24,6 +24,8 @@ _PAIRS_ON_A_SHEET = 15
 _SHARE_OF_A_PAIR = 0.7
 """A line of a setting takes less room than that of a pair leaves, for a pair that is refused is told elsewhere too."""
 _FEWEST_SETTINGS = 5
+_RUNS_WITH_ROOM = 3
+"""Up to so many runs a sheet has room for the p-values of tasks."""
 _MANY_SETTINGS = 40
 _SHEETS_OF_PAGE = ("base.css.j2", "page.css.j2", "compare.css.j2")
 
@@ -88,9 +90,14 @@ def comparison_words(evidence: ComparisonEvidence, figures: Mapping[str, Svg], m
         "figures": placed,
         "barriers": _group_barriers(evidence),
         "columns_of_pairs": _COLUMNS_OF_THE_MEAN + len(evidence.tasks),
-        "settings_in_all": len(evidence.settings) + evidence.omitted_settings,
+        "columns_of_settings": 1 + len(evidence.runs),
+        "grid": _grid_of(evidence),
+        "signs": tuple(dict.fromkeys(sign for row in _grid_of(evidence) for sign in row.against.values())),
+        "winners": _winners(evidence),
+        "is_tight": on_paper and len(evidence.runs) > _RUNS_WITH_ROOM,
         "settings": evidence.settings[: _settings_on_paper(evidence)] if on_paper else evidence.settings,
         "hue": medium.hue,
+        "uses": Uses(),
         "on_paper": on_paper,
     }
 
@@ -102,6 +109,35 @@ def _settings_on_paper(evidence: ComparisonEvidence) -> int:
         return _MANY_SETTINGS
     free = (_PAIRS_ON_A_SHEET - pairs) * _SHARE_OF_A_PAIR
     return _FEWEST_SETTINGS + int(free) + 2 * (_RUNS_ON_A_SHEET - runs)
+
+
+class GridRow(NamedTuple):
+    """How one run stands to each of the others."""
+
+    key: str
+    against: Mapping[str, Meeting]
+    """By the key of the other."""
+
+
+_TURNED: Mapping[Meeting, Meeting] = {"higher": "lower", "lower": "higher"}
+
+
+def _grid_of(evidence: ComparisonEvidence) -> list[GridRow]:
+    """Set every run that has a pair against every other."""
+    against: dict[str, dict[str, Meeting]] = {}
+    for pair in evidence.pairs:
+        against.setdefault(pair.first, {})[pair.second] = pair.meeting
+        against.setdefault(pair.second, {})[pair.first] = _TURNED.get(pair.meeting, pair.meeting)
+    return [GridRow(run.key, against[run.key]) for run in evidence.runs if run.key in against]
+
+
+def _winners(evidence: ComparisonEvidence) -> list[tuple[str, list[str]]]:
+    """List the runs that score above others, each with those, the one above most of them first."""
+    above = [
+        (row.key, [other for other, meeting in row.against.items() if meeting == "higher"])
+        for row in _grid_of(evidence)
+    ]
+    return sorted((entry for entry in above if entry[1]), key=lambda entry: -len(entry[1]))
 
 
 def _group_barriers(evidence: ComparisonEvidence) -> list[tuple[tuple[UnlikeKey, ...], list[Pair]]]:

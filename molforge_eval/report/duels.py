@@ -15,14 +15,17 @@ from molforge_eval.comparability import Difference, list_barriers
 from molforge_eval.decision import generator, interval_of, judge, lies_inside
 from molforge_eval.pairing import Pairing, difference_table, pair_scores, played_copies
 from molforge_eval.records.evaluation import DecisionRule, Evaluation
-from molforge_eval.report.comparison_evidence import Meeting
+from molforge_eval.report.comparison_evidence import Meeting, Note
 from molforge_eval.report.rivals import Rival
 from molforge_eval.statistics import Interval, fewest_units, holm, mean_of, sign_flip_test, smallest_sign_flip_p
 
 RULE = DecisionRule()
 """The standard rule; its part is that of the plans, which agree in it or are refused."""
+FEWEST_SEEDS = fewest_units(RULE.alpha)
+"""With fewer paired seeds no p-value is under the level."""
 NO_SEEDS = "of the seeds that both planned none was counted in every task on both sides"
 COPIES = "the seeds of both are copies of one deterministic episode a task: nothing to test"
+UNCOUNTED = "some of the common seeds were not counted on both sides"
 
 
 class TaskDuel(NamedTuple):
@@ -66,22 +69,30 @@ def hold_duels(rivals: Sequence[Rival]) -> tuple[Duel, ...]:
     return _adjusted([_hold(first, second) for first, second in combinations(able, 2)])
 
 
-def notes_of(duels: Sequence[Duel]) -> Iterator[str]:
+def note_of(duels: Sequence[Duel]) -> Note | None:
     """Say what has to be known of the tests as a whole."""
+    least = smallest_p_of(duels)
+    if least is None:
+        return None
+    if least >= RULE.alpha:
+        return "no pair can be told apart"
+    return "some pairs cannot be told apart" if list_short(duels) else None
+
+
+def smallest_p_of(duels: Sequence[Duel]) -> float | None:
+    """Return the least adjusted p-value that the tested pairs can give; `None` when none was tested.
+
+    Holm's least value is multiplied by the number of pairs, and no pair can have it below that of the most seeds.
+    """
     tested = [duel for duel in duels if duel.p_value is not None]
     if not tested:
-        return
-    # Holm's least value is multiplied by the number of pairs, and no pair can have it below that of the most seeds.
-    most = max(duel.seeds for duel in tested)
-    least = min(1.0, len(tested) * smallest_sign_flip_p(most))
-    if least >= RULE.alpha:
-        over = "one pair" if len(tested) == 1 else f"{len(tested)} pairs"
-        seeds = "1 paired seed" if most == 1 else f"{most} paired seeds"
-        yield f"{seeds} can give no p-value under {least:.3g} over {over}: nothing can be told apart"
-        return
-    short = [duel.key for duel in tested if duel.seeds < fewest_units(RULE.alpha)]
-    if short:
-        yield f"fewer than {fewest_units(RULE.alpha)} paired seeds can tell nothing apart: {', '.join(short)}"
+        return None
+    return min(1.0, len(tested) * smallest_sign_flip_p(max(duel.seeds for duel in tested)))
+
+
+def list_short(duels: Sequence[Duel]) -> tuple[str, ...]:
+    """List the tested pairs whose seeds are too few for any difference to tell them apart."""
+    return tuple(d.key for d in duels if d.p_value is not None and d.seeds < FEWEST_SEEDS)
 
 
 def _hold(first: Rival, second: Rival) -> Duel:
@@ -117,7 +128,7 @@ def _hold(first: Rival, second: Rival) -> Duel:
         bare = tuple(task._replace(interval=None, p_value=None) for task in duel.tasks)
         return duel._replace(meeting="not tested", reason=COPIES, tasks=bare)
     judgement = judge(table, RULE)
-    short = None if duel.seeds == common else f"{duel.seeds} of {common} common seeds were counted on both sides"
+    short = None if duel.seeds == common else UNCOUNTED
     return duel._replace(
         meeting="not told apart", interval=judgement.interval, p_value=judgement.test.p_value, reason=short
     )
@@ -157,7 +168,7 @@ def _adjusted(duels: Sequence[Duel]) -> tuple[Duel, ...]:
 def _meet(duel: Duel, adjusted: float) -> Meeting:
     if adjusted < RULE.alpha:
         return "higher" if (duel.difference or 0.0) > 0.0 else "lower"
-    if duel.seeds >= fewest_units(RULE.alpha) and lies_inside(duel.interval, RULE.margin):
+    if duel.seeds >= FEWEST_SEEDS and lies_inside(duel.interval, RULE.margin):
         return "alike"
     return "not told apart"
 

@@ -16,10 +16,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from molforge_eval.canonical import plain
+from molforge_eval.report.comparison_evidence import ComparisonEvidence
 from molforge_eval.report.evidence import Evidence
 from molforge_eval.report.numerals import short_commit, short_hash
 
-NUMERAL = re.compile(r"(?<![A-Za-z_])\d+(?:[.,\u202f]\d+)*(?:e[-\u2212]?\d+)?")
+NUMERAL = re.compile(r"(?<![A-Za-z0-9_])\d+(?:[.,\u202f]\d+)*(?:e[-\u2212]?\d+)?")
 _HASH = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?(?:-dirty)?")
 _VOID = frozenset(
     ["area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr"],
@@ -31,7 +32,9 @@ _ORDINAL = "count"
 """Class of the numbers of a list, which CSS would write as well."""
 _SHORTEST_QUOTE = 5
 """A shorter text is only taken for a quote where it stands alone."""
-_NO_NUMBER = ("numbers", "evidence_version")
+_NO_NUMBER = ("numbers", "evidence_version", "comparison_version")
+
+Said = Evidence | ComparisonEvidence
 
 
 class Piece(NamedTuple):
@@ -110,7 +113,7 @@ def pieces_of(markup: str) -> list[Piece]:
     return reader.pieces
 
 
-def strays(markup: str, evidence: Evidence) -> list[Stray]:
+def strays(markup: str, evidence: Said) -> list[Stray]:
     """Find the numerals that belong to no number, to no quoted text and to no allowed phrase."""
     said = frozenset(part for number in evidence.numbers for part in NUMERAL.findall(number.text))
     quotes, values = quoted_texts(evidence), frozenset(map(str, _leaves(plain(evidence))))
@@ -153,7 +156,7 @@ def allowed() -> tuple[re.Pattern[str], ...]:
     return tuple(re.compile(pattern) for entry in loaded["phrase"] for pattern in entry["patterns"])
 
 
-def quoted_texts(evidence: Evidence) -> tuple[str, ...]:
+def quoted_texts(evidence: Said) -> tuple[str, ...]:
     """List every text of the evidence that holds a numeral, the longest first."""
     value = {key: item for key, item in plain(evidence).items() if key not in _NO_NUMBER}
     words = {
@@ -161,7 +164,8 @@ def quoted_texts(evidence: Evidence) -> tuple[str, ...]:
     }
     hashes = {text for text in _texts(value) if _HASH.fullmatch(text)}
     words |= {short_hash(text) for text in hashes} | {short_commit(text) for text in hashes}
-    words |= {finding.where.text() for finding in evidence.findings}
+    if isinstance(evidence, Evidence):
+        words |= {finding.where.text() for finding in evidence.findings}
     words |= {source.part for number in evidence.numbers for source in number.sources}
     found = {text for text in (*_texts(value), *words) if NUMERAL.search(text)}
     return tuple(sorted(found, key=lambda text: (-len(text), text)))
@@ -185,19 +189,3 @@ def _leaves(value: Any) -> Iterator[Any]:
             yield from _leaves(item)
     else:
         yield value
-
-
-def _bounded(text: str) -> re.Pattern[str]:
-    return re.compile(rf"(?<![0-9A-Za-z]){re.escape(text)}(?![0-9A-Za-z])")
-
-
-def _texts(value: Any) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, Mapping):
-        for key, item in value.items():
-            yield str(key)
-            yield from _texts(item)
-    elif isinstance(value, list):
-        for item in value:
-            yield from _texts(item)

@@ -94,7 +94,9 @@ def test_a_pair_of_too_few_seeds_is_named_and_the_others_are_told_apart(compare,
     evidence = compare(entry(1, 0.1), entry(2, 0.5), entry(3, short.model_copy(update={"episodes": kept})))
 
     assert evidence.outcome == "partly told apart"
-    assert evidence.notes == ("fewer than 6 paired seeds can tell nothing apart: r1-r3, r2-r3",)
+    assert evidence.note == "some pairs cannot be told apart"
+    assert evidence.short_pairs == ("r1-r3", "r2-r3")
+    assert evidence.value("compared_by.fewest_seeds") == 6
 
 
 def test_too_few_seeds_for_so_many_pairs_are_said_to_be_too_few(compare, entry) -> None:
@@ -102,7 +104,8 @@ def test_too_few_seeds_for_so_many_pairs_are_said_to_be_too_few(compare, entry) 
     evidence = compare(*entries)
 
     assert evidence.outcome == "not told apart"
-    assert "8 paired seeds can give no p-value under 0.164 over 21 pairs" in evidence.notes[0]
+    assert evidence.note == "no pair can be told apart"
+    assert evidence.value("pairs.smallest_p") == 21 * 2 / 2**8
 
 
 @pytest.mark.parametrize(

@@ -106,7 +106,7 @@ def test_the_page_runs_nothing_and_reads_nothing(made) -> None:
 
 
 def test_every_number_on_the_page_is_one_of_the_evidence(made) -> None:
-    shown = re.findall(r'<span class="n" title="([^"]+)">([^<]*)</span>', made[0].html.read_text())
+    shown = re.findall(r'<a class="n" data-n="([^"]+)"[^>]*>([^<]*)</a>', made[0].html.read_text())
 
     assert len(shown) > 40
     assert [(name, text) for name, text in shown if made[0].evidence.number(name).text != text] == []
