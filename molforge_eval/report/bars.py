@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from molforge_eval.report.curves import Size
 from molforge_eval.report.numerals import decimal, percent, whole
 from molforge_eval.report.series import ACTIONS, OTHER_ACTION, ActionShare
 from molforge_eval.report.theme import colour
-
-if TYPE_CHECKING:
-    from molforge_eval.report.render import Chart
+from molforge_eval.report.vega_lite import Chart, amount, layer, layered, mark, name
 
 _LABEL_PIXELS = 30
 _DARK_FILLS = frozenset({"edit", "submit"})
@@ -44,8 +42,6 @@ def action_chart(
         size: Inner size.
         legend_columns: Entries of the legend side by side; all of them when absent.
     """
-    import altair as alt
-
     used = [action for action in (*ACTIONS, OTHER_ACTION) if any(s.calls for s in shares if s.action == action)]
     rows = []
     for phase in phases:
@@ -66,43 +62,40 @@ def action_chart(
                 }
             )
             left += share.share
-    base = alt.Chart(alt.InlineData(values=rows)).encode(
-        y=alt.Y("phase:N", title=None, sort=list(phases), axis=alt.Axis(ticks=False, domain=False, labelPadding=8))
+    axis = {"ticks": False, "domain": False, "labelPadding": 8}
+    y = name("phase", title=None, sort=list(phases), axis=axis)
+    scale = {"domain": [0, 1], "nice": False}
+    bars = layer(
+        mark("bar", height={"band": 0.72}, stroke=colour("paper"), strokeWidth=1.5),
+        x=amount("from", title="share of calls", scale=scale, axis={"format": ".0%", "tickCount": 5}),
+        x2={"field": "to"},
+        y=y,
+        color=name(
+            "action",
+            scale={"domain": [_label(a) for a in used], "range": [colour(a) for a in used]},
+            legend={"symbolType": "square", "columns": legend_columns or len(used)},
+        ),
+        tooltip=name("tip"),
     )
-    hues = alt.Color(
-        "action:N",
-        scale=alt.Scale(domain=[_label(a) for a in used], range=[colour(a) for a in used]),
-        legend=alt.Legend(symbolType="square", columns=legend_columns or len(used)),
+    text = layer(
+        mark("text", fontWeight=600), x=amount("middle"), y=y, text=name("text"), color=name("shade", scale=None)
     )
-    scale = alt.Scale(domain=[0, 1], nice=False)
-    bars = base.mark_bar(height={"band": 0.72}, stroke=colour("paper"), strokeWidth=1.5).encode(
-        x=alt.X("from:Q", title="share of calls", scale=scale, axis=alt.Axis(format=".0%", tickCount=5)),
-        x2=alt.X2("to:Q"),
-        color=hues,
-        tooltip="tip:N",
-    )
-    text = base.mark_text(fontWeight=600).encode(
-        x=alt.X("middle:Q"), text="text:N", color=alt.Color("shade:N", scale=None)
-    )
-    return alt.layer(bars, text).properties(width=size.width, height=size.height)
+    return layered([bars, text], rows=rows, width=size.width, height=size.height)
 
 
 def score_chart(scores: Sequence[TaskScore], tasks: Sequence[str], *, y_title: str, size: Size) -> Chart:
     """Draw before and after side by side for each task, with whiskers where intervals are; a missing arm is absent."""
-    import altair as alt
-
     rows = [{**s._asdict(), "top": max(s.score, s.high or 0.0), "text": decimal(s.score)} for s in scores]
     arms = [arm for arm in ("before", "after") if any(s.arm == arm for s in scores)]
-    base = alt.Chart(alt.InlineData(values=rows)).encode(
-        x=alt.X("task:N", title=None, sort=list(tasks), axis=alt.Axis(labelAngle=0, ticks=False, labelPadding=8)),
-        xOffset=alt.XOffset("arm:N", sort=arms),
-    )
-    y = alt.Y("score:Q", title=y_title, scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(tickCount=5))
-    hues = alt.Color("arm:N", scale=alt.Scale(domain=arms, range=[colour(arm) for arm in arms]), legend=alt.Legend())
-    bars = base.mark_bar(cornerRadiusEnd=2).encode(y=y, color=hues)
-    whiskers = base.mark_rule(color=colour("ink"), strokeWidth=1.4).encode(y=alt.Y("low:Q"), y2=alt.Y2("high:Q"))
-    text = base.mark_text(dy=-8, fontWeight=600).encode(y=alt.Y("top:Q"), text="text:N")
-    return alt.layer(bars, whiskers, text).properties(width=size.width, height=size.height)
+    axis = {"labelAngle": 0, "ticks": False, "labelPadding": 8}
+    place = {"x": name("task", title=None, sort=list(tasks), axis=axis), "xOffset": name("arm", sort=arms)}
+    y = amount("score", title=y_title, scale={"domain": [0, 1]}, axis={"tickCount": 5})
+    hues = name("arm", scale={"domain": arms, "range": [colour(arm) for arm in arms]}, legend={})
+    bars = layer(mark("bar", cornerRadiusEnd=2), **place, y=y, color=hues)
+    rule = mark("rule", color=colour("ink"), strokeWidth=1.4)
+    whiskers = layer(rule, **place, y=amount("low"), y2={"field": "high"})
+    text = layer(mark("text", dy=-8, fontWeight=600), **place, y=amount("top"), text=name("text"))
+    return layered([bars, whiskers, text], rows=rows, width=size.width, height=size.height)
 
 
 def _label(action: str) -> str:

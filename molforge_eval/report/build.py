@@ -113,7 +113,7 @@ def build_packet(
     assemble = assemble_old_evidence if run.format_version == 0 else assemble_evidence
     evidence = assemble(checked, title=options.title)
     tell("draw")
-    figures = _draw(evidence) if options.html or options.pdf else {}
+    figures = draw_figures(evidence) if options.html or options.pdf else {}
     own = file_bytes(evidence)
     page = paper = fault = None
     with blamed_on(options.templates):
@@ -137,14 +137,6 @@ def build_packet(
         archive=archive,
         paper_fault=fault,
     )
-
-
-def _draw(evidence: Evidence) -> Mapping[str, Svg]:
-    from altair.utils.schemapi import debug_mode
-
-    # The charts are ours and are held to their schema by tests; holding them to it once more takes a fifth of the time.
-    with debug_mode(False):
-        return draw_figures(evidence)
 
 
 def _print_paper(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from molforge_eval.report.comparison_evidence import ComparedRun, ComparisonEvidence
 from molforge_eval.report.curves import Size
@@ -17,11 +17,7 @@ from molforge_eval.report.rivals import REFERENCE
 from molforge_eval.report.scores import MEAN
 from molforge_eval.report.spans import span_layers
 from molforge_eval.report.theme import colour
-
-if TYPE_CHECKING:
-    import altair as alt
-
-    from molforge_eval.report.render import Chart
+from molforge_eval.report.vega_lite import Channel, Chart, amount, fixed, layer, layered, mark, name
 
 ROW_HEIGHT = 21
 WIDE = Size(430, 0)
@@ -64,18 +60,16 @@ def comparison_chart(evidence: ComparisonEvidence, *, size: Size, legend_columns
         size: Inner width; the height goes by the rows.
         legend_columns: Entries of the legend side by side; all of them when absent.
     """
-    import altair as alt
-
     labels = [run.label for run in evidence.runs]
     rows = [*([REFERENCE] if evidence.has_ladder else []), *labels]
-    axis = alt.Axis(ticks=False, domain=False, labelPadding=10, labelFontWeight=500, labelLimit=size.width)
-    y = alt.Y("row:N", title=None, sort=rows, scale=alt.Scale(domain=rows), axis=axis)
-    ticks = alt.Axis(values=[0, 0.2, 0.4, 0.6, 0.8, 1], format=".1f")
-    x = alt.X("value:Q", title="final_score, strict", scale=alt.Scale(domain=[0, 1]), axis=ticks)
+    axis = {"ticks": False, "domain": False, "labelPadding": 10, "labelFontWeight": 500, "labelLimit": size.width}
+    y = name("row", title=None, sort=rows, scale={"domain": rows}, axis=axis)
+    ticks = {"values": [0, 0.2, 0.4, 0.6, 0.8, 1], "format": ".1f"}
+    x = amount("value", title="final_score, strict", scale={"domain": [0, 1]}, axis=ticks)
     spans = [({"row": run.label}, partial(_score, evidence, run)) for run in evidence.runs]
     layers = [*_rules(evidence, x), *span_layers(spans, x, y), _points(evidence, x, y, legend_columns)]
     layers.append(_texts(evidence, y, size))
-    return alt.layer(*layers).properties(width=size.width, height=ROW_HEIGHT * len(rows))
+    return layered(layers, width=size.width, height=ROW_HEIGHT * len(rows))
 
 
 def _score(evidence: ComparisonEvidence, run: ComparedRun, field: str) -> float | None:
@@ -85,70 +79,53 @@ def _score(evidence: ComparisonEvidence, run: ComparedRun, field: str) -> float 
     return value if value is not None and 0.0 <= value <= 1.0 else None
 
 
-def _rung(evidence: ComparisonEvidence, name: str) -> float | None:
-    return evidence.value(f"score.{MEAN}.{name}")
+def _rung(evidence: ComparisonEvidence, policy: str) -> float | None:
+    return evidence.value(f"score.{MEAN}.{policy}")
 
 
-def _rules(evidence: ComparisonEvidence, x: alt.X) -> Iterator[alt.Chart]:
+def _rules(evidence: ComparisonEvidence, x: Channel) -> Iterator[Chart]:
     """A pale upright line at each reference policy, through every row."""
-    import altair as alt
-
-    for name, mark in _RUNGS.items():
-        value = _rung(evidence, name)
+    for policy, kind in _RUNGS.items():
+        value = _rung(evidence, policy)
         if value is not None:
-            dash = [1, 0] if name in {"do_nothing", "ceiling"} else [2, 2]
-            yield (
-                alt.Chart(alt.InlineData(values=[{"value": value}]))
-                .mark_rule(strokeWidth=1, color=colour(mark.role), opacity=0.55, strokeDash=dash)
-                .encode(x=x)
-            )
+            dash = [1, 0] if policy in {"do_nothing", "ceiling"} else [2, 2]
+            rule = mark("rule", strokeWidth=1, color=colour(kind.role), opacity=0.55, strokeDash=dash)
+            yield layer(rule, [{"value": value}], x=x)
 
 
-def _points(evidence: ComparisonEvidence, x: alt.X, y: alt.Y, legend_columns: int | None) -> alt.Chart:
-    import altair as alt
-
+def _points(evidence: ComparisonEvidence, x: Channel, y: Channel, legend_columns: int | None) -> Chart:
     values: list[dict[str, Any]] = []
     for run in evidence.runs:
         for side in ("before", "after"):
             value = _score(evidence, run, side)
             if value is not None:
-                mark = _SIDES[side, run.state != "unpaired"]
-                values.append({"row": run.label, "mark": mark.label, "value": value})
-    for name, mark in _RUNGS.items():
-        value = _rung(evidence, name)
+                kind = _SIDES[side, run.state != "unpaired"]
+                values.append({"row": run.label, "mark": kind.label, "value": value})
+    for policy, kind in _RUNGS.items():
+        value = _rung(evidence, policy)
         if value is not None:
-            values.append({"row": REFERENCE, "mark": mark.label, "value": value})
+            values.append({"row": REFERENCE, "mark": kind.label, "value": value})
     drawn = {value["mark"] for value in values}
-    used = [mark for mark in (*_SIDES.values(), *_RUNGS.values()) if mark.label in drawn]
-    domain = [mark.label for mark in used]
-    fills = [colour(mark.role if mark.is_filled else "paper") for mark in used]
-    legend = alt.Legend(columns=legend_columns or len(used), symbolSize=60, columnPadding=10)
-    chart: alt.Chart = (
-        alt.Chart(alt.InlineData(values=values))
-        .mark_point(size=62, strokeWidth=1.6, opacity=1)
-        .encode(
-            x=x,
-            y=y,
-            shape=alt.Shape("mark:N", scale=alt.Scale(domain=domain, range=[m.shape for m in used]), legend=legend),
-            stroke=alt.Stroke(
-                "mark:N", scale=alt.Scale(domain=domain, range=[colour(m.role) for m in used]), legend=legend
-            ),
-            fill=alt.Fill("mark:N", scale=alt.Scale(domain=domain, range=fills), legend=legend),
-        )
+    used = [kind for kind in (*_SIDES.values(), *_RUNGS.values()) if kind.label in drawn]
+    domain = [kind.label for kind in used]
+    strokes = [colour(kind.role) for kind in used]
+    fills = [colour(kind.role if kind.is_filled else "paper") for kind in used]
+    legend = {"columns": legend_columns or len(used), "symbolSize": 60, "columnPadding": 10}
+    return layer(
+        mark("point", size=62, strokeWidth=1.6, opacity=1),
+        values,
+        x=x,
+        y=y,
+        shape=name("mark", scale={"domain": domain, "range": [kind.shape for kind in used]}, legend=legend),
+        stroke=name("mark", scale={"domain": domain, "range": strokes}, legend=legend),
+        fill=name("mark", scale={"domain": domain, "range": fills}, legend=legend),
     )
-    return chart
 
 
-def _texts(evidence: ComparisonEvidence, y: alt.Y, size: Size) -> alt.Chart:
-    import altair as alt
-
+def _texts(evidence: ComparisonEvidence, y: Channel, size: Size) -> Chart:
     values = [{"row": run.label, "text": _text(evidence, run)} for run in evidence.runs]
-    chart: alt.Chart = (
-        alt.Chart(alt.InlineData(values=values))
-        .mark_text(align="left", fontWeight=600, color=colour("ink"))
-        .encode(x=alt.value(size.width + _GAP), y=y, text="text:N")
-    )
-    return chart
+    look = mark("text", align="left", fontWeight=600, color=colour("ink"))
+    return layer(look, values, x=fixed(size.width + _GAP), y=y, text=name("text"))
 
 
 def _text(evidence: ComparisonEvidence, run: ComparedRun) -> str:

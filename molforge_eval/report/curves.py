@@ -8,15 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from molforge_eval.report.series import AVERAGE_WINDOW, Curve
 from molforge_eval.report.theme import colour, variable
-
-if TYPE_CHECKING:
-    import altair as alt
-
-    from molforge_eval.report.render import Chart
+from molforge_eval.report.vega_lite import Channel, Chart, amount, kept, layer, layered, mark, name
 
 _FEW_POINTS = 40
 _LINE_PIXELS = 15
@@ -61,28 +57,26 @@ def curve_chart(
         averaged: Draw the moving average, too.
         x_title: What the steps are.
     """
-    import altair as alt
-
     rows = [
         {"segment": p.segment, "step": p.step, "value": p.value, "average": p.average, "line": p.line}
         for p in curve.points
     ]
-    # Altair copies a chart's own rows at each call; rows that are only named are copied once.
-    base = _stretch(alt.Chart(alt.NamedData("points")), [curve]).encode(
-        x=_steps(x_title, size), detail=alt.Detail("segment:N")
-    )
-    y = alt.Y("value:Q", title=y_title, scale=alt.Scale(zero=False, nice=True), axis=alt.Axis(tickCount=5))
-    shade = colour(role)
-    layers = [
-        base.mark_line(strokeWidth=1 if averaged else 1.6, opacity=0.45 if averaged else 1, color=shade).encode(y=y)
-    ]
+    shade, clip = colour(role), _clip([curve])
+    x, detail = _steps(x_title, size), name("segment")
+    y = amount("value", title=y_title, scale={"zero": False, "nice": True}, axis={"tickCount": 5})
+    thin, opacity = (1, 0.45) if averaged else (1.6, 1)
+    line = mark("line", strokeWidth=thin, opacity=opacity, color=shade, clip=clip)
+    layers = [layer(line, x=x, y=y, detail=detail)]
     if len(rows) <= _FEW_POINTS:
-        layers.append(base.mark_point(filled=True, size=14, color=shade, opacity=0.7).encode(y=y))
+        point = mark("point", filled=True, size=14, color=shade, opacity=0.7, clip=clip)
+        layers.append(layer(point, x=x, y=y, detail=detail))
     if averaged:
-        layers.append(base.mark_line(strokeWidth=2.2, color=shade).encode(y=alt.Y("average:Q", title=y_title)))
+        strong = mark("line", strokeWidth=2.2, color=shade, clip=clip)
+        layers.append(layer(strong, x=x, y=amount("average", title=y_title), detail=detail))
     fields = (("value", y_title), ("average", _AVERAGE)) if averaged else (("value", y_title),)
-    answers = _followed(layers, [curve], x_title, fields, {"": role})
-    return alt.layer(*layers).properties(width=size.width, height=size.height, datasets={"points": rows}, **answers)
+    answers = _answers([curve], x_title, fields, {"": role})
+    layers = [kept(drawn, _stretch([curve])) for drawn in layers]
+    return layered(layers, rows=rows, width=size.width, height=size.height, **answers)
 
 
 def curves_chart(curves: Sequence[NamedCurve], *, y_title: str, size: Size, zero: bool = True) -> Chart:
@@ -94,8 +88,6 @@ def curves_chart(curves: Sequence[NamedCurve], *, y_title: str, size: Size, zero
         size: Inner size.
         zero: Let the axis begin at nought.
     """
-    import altair as alt
-
     plain = [named.curve for named in curves]
     rows, ends = [], []
     for label, role, curve in curves:
@@ -105,25 +97,29 @@ def curves_chart(curves: Sequence[NamedCurve], *, y_title: str, size: Size, zero
         known = [p for p in curve.points if p.average is not None]
         if known:
             ends.append({"curve": label, "step": known[-1].step, "value": known[-1].average, "role": role})
-    hues = alt.Color(
-        "curve:N",
-        scale=alt.Scale(domain=[c.label for c in curves], range=[colour(c.role) for c in curves]),
-        legend=None,
-    )
+    scale = {"domain": [c.label for c in curves], "range": [colour(c.role) for c in curves]}
+    hues = name("curve", scale=scale, legend=None)
     drawn = [p.average for _, _, curve in curves for p in curve.points if p.average is not None]
-    y = alt.Y("value:Q", title=y_title, scale=alt.Scale(zero=zero, nice=True), axis=alt.Axis(tickCount=5))
-    shown = _stretch(alt.Chart(alt.NamedData("points")), plain)
-    lines = shown.mark_line(strokeWidth=2).encode(
-        x=_steps(STEP_TITLE, size), y=y, color=hues, detail=alt.Detail("segment:N")
+    lines = layer(
+        mark("line", strokeWidth=2, clip=_clip(plain)),
+        rows,
+        x=_steps(STEP_TITLE, size),
+        y=amount("value", title=y_title, scale={"zero": zero, "nice": True}, axis={"tickCount": 5}),
+        color=hues,
+        detail=name("segment"),
     )
-    ended = alt.Chart(alt.InlineData(values=_spread(ends, drawn, size.height)))
-    ended = ended.transform_filter(_FULL_VIEW.format(low=0, high=_last_step(plain)))
-    style: dict[str, Any] = {"align": "left", "dx": 6, "fontWeight": 600}
-    at_ends = ended.mark_text(**style).encode(x=alt.X("step:Q"), y=alt.Y("place:Q"), text="curve:N", color=hues)
-    layers = [lines, at_ends]
+    at_ends = layer(
+        mark("text", align="left", dx=6, fontWeight=600),
+        _spread(ends, drawn, size.height),
+        x=amount("step"),
+        y=amount("place"),
+        text=name("curve"),
+        color=hues,
+    )
     roles = {named.label: named.role for named in curves}
-    answers = _followed(layers, plain, STEP_TITLE, (("value", _AVERAGE),), roles)
-    return alt.layer(*layers).properties(width=size.width, height=size.height, datasets={"points": rows}, **answers)
+    answers = _answers(plain, STEP_TITLE, (("value", _AVERAGE),), roles)
+    layers = [kept(lines, _stretch(plain)), kept(at_ends, _full_view(plain))]
+    return layered(layers, width=size.width, height=size.height, **answers)
 
 
 def _spread(ends: list[dict[str, Any]], drawn: Sequence[float], height: int) -> list[dict[str, Any]]:
@@ -139,17 +135,15 @@ def _spread(ends: list[dict[str, Any]], drawn: Sequence[float], height: int) -> 
     return placed
 
 
-def _steps(title: str, size: Size) -> alt.X:
-    import altair as alt
-
+def _steps(title: str, size: Size) -> Channel:
     # Between two whole steps there is nothing to name.
     label = "datum.value % 1 ? '' : datum.label"
     ticks = min(6, max(3, size.width // _TICK_PIXELS))
-    return alt.X(
-        "step:Q",
+    return amount(
+        "step",
         title=title,
-        scale=alt.Scale(domain=[{"expr": "first"}, {"expr": "last"}], nice=False),
-        axis=alt.Axis(tickCount=ticks, format="d", tickMinStep=1, labelExpr=label),
+        scale={"domain": [{"expr": "first"}, {"expr": "last"}], "nice": False},
+        axis={"tickCount": ticks, "format": "d", "tickMinStep": 1, "labelExpr": label},
     )
 
 
@@ -157,23 +151,26 @@ def _last_step(curves: Sequence[Curve]) -> int:
     return max((point.step for curve in curves for point in curve.points), default=1) or 1
 
 
-def _stretch(chart: alt.Chart, curves: Sequence[Curve]) -> alt.Chart:
+def _stretch(curves: Sequence[Curve]) -> str:
     """Leave out what lies beyond the shown stretch, but for the points that a line needs to reach its edges."""
     steps = sorted({point.step for curve in curves for point in curve.points})
     reach = max((after - before for before, after in pairwise(steps)), default=0)
-    return chart.transform_filter(f"datum.step >= first - {reach} && datum.step <= last + {reach}")
+    return f"datum.step >= first - {reach} && datum.step <= last + {reach}"
 
 
-def _followed(
-    layers: Sequence[alt.Chart],
-    curves: Sequence[Curve],
-    x_title: str,
-    fields: Sequence[tuple[str, str]],
-    roles: dict[str, str],
+def _full_view(curves: Sequence[Curve]) -> str:
+    return _FULL_VIEW.format(low=0, high=_last_step(curves))
+
+
+def _clip(curves: Sequence[Curve]) -> dict[str, str]:
+    """Cut marks to the shown stretch; at full range a line at the edge keeps its whole width."""
+    return {"expr": f"!({_full_view(curves)})"}
+
+
+def _answers(
+    curves: Sequence[Curve], x_title: str, fields: Sequence[tuple[str, str]], roles: dict[str, str]
 ) -> dict[str, Any]:
-    """Cut the layers to the shown stretch; return its signals and the words of a point, as properties of the chart."""
-    import altair as alt
-
+    """Return the signals of the shown stretch and the words of a point, as properties of the chart."""
     last = _last_step(curves)
     reading = {
         "kind": "curve",
@@ -182,10 +179,4 @@ def _followed(
         "fields": fields,
         "hues": {label: variable(role) for label, role in roles.items()},
     }
-    # At full range a line at the edge keeps its whole width.
-    clip = alt.ExprRef(expr=f"!({_FULL_VIEW.format(low=0, high=last)})")
-    for layer in layers:
-        if layer.mark.type != "text":
-            layer.mark.clip = clip
-    signals = [alt.VariableParameter(name="first", value=0), alt.VariableParameter(name="last", value=last)]
-    return {"params": signals, "usermeta": reading}
+    return {"params": [{"name": "first", "value": 0}, {"name": "last", "value": last}], "usermeta": reading}

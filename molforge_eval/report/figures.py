@@ -5,7 +5,7 @@ A chart without data is not drawn; the page then says in words what is missing.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from molforge_eval.report.bars import action_chart
 from molforge_eval.report.curves import LINE_TITLE, STEP_TITLE, NamedCurve, Size, curve_chart, curves_chart
@@ -15,10 +15,8 @@ from molforge_eval.report.molecule_map import molecule_map
 from molforge_eval.report.paid_chart import paid_chart
 from molforge_eval.report.render import Svg, svg_of
 from molforge_eval.report.seed_chart import has_pair, seed_chart
-
-if TYPE_CHECKING:
-    from molforge_eval.report.render import Chart
-    from molforge_eval.report.series import Curve
+from molforge_eval.report.series import Curve
+from molforge_eval.report.vega_lite import Chart
 
 HERO = Size(470, 0)
 WIDE = Size(590, 165)

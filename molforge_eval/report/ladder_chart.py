@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from molforge_eval.report.curves import Size
 from molforge_eval.report.evidence import Evidence
@@ -17,11 +17,7 @@ from molforge_eval.report.numerals import decimal
 from molforge_eval.report.scores import MEAN
 from molforge_eval.report.spans import span_layers
 from molforge_eval.report.theme import colour
-
-if TYPE_CHECKING:
-    import altair as alt
-
-    from molforge_eval.report.render import Chart
+from molforge_eval.report.vega_lite import Channel, Chart, amount, fixed, kept, layer, layered, mark, name, rank
 
 ROW_HEIGHT = 37
 _NAME_GAP = 10
@@ -66,14 +62,12 @@ def ladder_chart(evidence: Evidence, *, size: Size, legend_columns: int | None =
         size: Inner width; the height goes by the rows.
         legend_columns: Entries of the legend side by side; all of them when absent.
     """
-    import altair as alt
-
     rows = _rows(evidence)
     points = [point for place, (task, label) in enumerate(rows) for point in _points(evidence, place, task, label)]
-    y = alt.Y("place:O", title=None, axis=None)
-    axis = alt.Axis(values=[0, 0.2, 0.4, 0.6, 0.8, 1], format=".1f")
+    y = rank("place", title=None, axis=None)
+    axis = {"values": [0, 0.2, 0.4, 0.6, 0.8, 1], "format": ".1f"}
     title = "final_score, strict" if evidence.old is None else "final_score, as the run lists it"
-    x = alt.X("value:Q", title=title, scale=alt.Scale(domain=[0, 1]), axis=axis)
+    x = amount("value", title=title, scale={"domain": [0, 1]}, axis=axis)
     spans = [({"place": place}, partial(_value, evidence, task)) for place, (task, _) in enumerate(rows)]
     layers = [
         *span_layers(spans, x, y),
@@ -81,9 +75,9 @@ def ladder_chart(evidence: Evidence, *, size: Size, legend_columns: int | None =
         *_texts(evidence, rows, y, size),
     ]
     # The reader of a page chooses the rows.
-    layers = [layer.transform_filter("indexof(shown, datum.place) >= 0") for layer in layers]
-    shown = alt.VariableParameter(name="shown", value=list(range(len(rows))))
-    return alt.layer(*layers).properties(width=size.width, height=alt.Step(ROW_HEIGHT), params=[shown])
+    layers = [kept(drawn, "indexof(shown, datum.place) >= 0") for drawn in layers]
+    shown = {"name": "shown", "value": list(range(len(rows)))}
+    return layered(layers, width=size.width, height={"step": ROW_HEIGHT}, params=[shown])
 
 
 def _rows(evidence: Evidence) -> list[tuple[str, str]]:
@@ -104,64 +98,53 @@ def _value(evidence: Evidence, task: str, field: str) -> float | None:
 
 
 def _points(evidence: Evidence, place: int, task: str, label: str) -> Iterator[dict[str, Any]]:
-    for mark in MARKS:
-        value = _value(evidence, task, mark.field)
+    for kind in MARKS:
+        value = _value(evidence, task, kind.field)
         # A stranger's number that is no score has no place on the axis; the text beside the row tells it.
         if value is not None and 0.0 <= value <= 1.0:
-            tip = _tip(evidence, task, label, mark)
-            yield {"place": place, "mark": mark.label, "value": value, "lower": mark.field in _LOWER, "tip": tip}
+            tip = _tip(evidence, task, label, kind)
+            yield {"place": place, "mark": kind.label, "value": value, "lower": kind.field in _LOWER, "tip": tip}
 
 
-def _tip(evidence: Evidence, task: str, label: str, mark: Mark) -> str:
+def _tip(evidence: Evidence, task: str, label: str, kind: Mark) -> str:
     """Say a value in the words of the evidence, its id last."""
-    number_id = _number_id(evidence, task, mark.field)
-    value = f"{mark.says}: {evidence.number(number_id).text}"
-    ends = [evidence.by_id.get(f"score.{task}.{mark.field}_{end}") for end in ("low", "high")]
+    number_id = _number_id(evidence, task, kind.field)
+    value = f"{kind.says}: {evidence.number(number_id).text}"
+    ends = [evidence.by_id.get(f"score.{task}.{kind.field}_{end}") for end in ("low", "high")]
     known = [end.text for end in ends if end is not None and end.value is not None]
     interval = [f"{evidence.number('rule.confidence').text} interval {' to '.join(known)}"] if len(known) == 2 else []
     return "\n".join([label, value, *interval, number_id])
 
 
-def _point_layers(points: list[dict[str, Any]], x: alt.X, y: alt.Y, legend_columns: int | None) -> Iterator[alt.Chart]:
+def _point_layers(points: list[dict[str, Any]], x: Channel, y: Channel, legend_columns: int | None) -> Iterator[Chart]:
     """Ladder and means stand on the row's line, greedy episodes just below it."""
-    import altair as alt
-
-    used = [mark for mark in MARKS if any(point["mark"] == mark.label for point in points)]
-    domain = [mark.label for mark in used]
-    strokes = [colour(mark.role) for mark in used]
-    fills = [colour(mark.role if mark.is_filled else "paper") for mark in used]
-    legend = alt.Legend(columns=legend_columns or len(used), symbolSize=60, columnPadding=10)
+    used = [kind for kind in MARKS if any(point["mark"] == kind.label for point in points)]
+    domain = [kind.label for kind in used]
+    strokes = [colour(kind.role) for kind in used]
+    fills = [colour(kind.role if kind.is_filled else "paper") for kind in used]
+    legend = {"columns": legend_columns or len(used), "symbolSize": 60, "columnPadding": 10}
     for lower in (False, True):
-        chosen = [point for point in points if point["lower"] is lower]
-        layer = (
-            alt.Chart(alt.InlineData(values=chosen))
-            .mark_point(size=64, strokeWidth=1.6, opacity=1, yOffset=9 if lower else 0)
-            .encode(
-                x=x,
-                y=y,
-                shape=alt.Shape("mark:N", scale=alt.Scale(domain=domain, range=[m.shape for m in used]), legend=legend),
-                stroke=alt.Stroke("mark:N", scale=alt.Scale(domain=domain, range=strokes), legend=legend),
-                fill=alt.Fill("mark:N", scale=alt.Scale(domain=domain, range=fills), legend=legend),
-                tooltip="tip:N",
-            )
+        yield layer(
+            mark("point", size=64, strokeWidth=1.6, opacity=1, yOffset=9 if lower else 0),
+            [point for point in points if point["lower"] is lower],
+            x=x,
+            y=y,
+            shape=name("mark", scale={"domain": domain, "range": [kind.shape for kind in used]}, legend=legend),
+            stroke=name("mark", scale={"domain": domain, "range": strokes}, legend=legend),
+            fill=name("mark", scale={"domain": domain, "range": fills}, legend=legend),
+            tooltip=name("tip"),
         )
-        yield layer
 
 
-def _texts(evidence: Evidence, rows: Sequence[tuple[str, str]], y: alt.Y, size: Size) -> Iterator[alt.Chart]:
+def _texts(evidence: Evidence, rows: Sequence[tuple[str, str]], y: Channel, size: Size) -> Iterator[Chart]:
     """The name of a row at its left, its two scores at its right."""
-    import altair as alt
-
     values = []
     for place, (task, label) in enumerate(rows):
         before, after = (_value(evidence, task, arm) for arm in ("before", "after"))
         if before is None and after is None:
             before, after = (_value(evidence, task, f"greedy_{arm}") for arm in ("before", "after"))
         values.append({"place": place, "row": label, "text": f"{decimal(before)} → {decimal(after)}"})
-    base = alt.Chart(alt.InlineData(values=values)).encode(y=y)
-    yield base.mark_text(align="right", fontWeight=500, color=colour("muted")).encode(
-        x=alt.value(-_NAME_GAP), text="row:N"
-    )
-    yield base.mark_text(align="left", fontWeight=600, color=colour("ink")).encode(
-        x=alt.value(size.width + 14), text="text:N"
-    )
+    label_look = mark("text", align="right", fontWeight=500, color=colour("muted"))
+    yield layer(label_look, values, x=fixed(-_NAME_GAP), y=y, text=name("row"))
+    score_look = mark("text", align="left", fontWeight=600, color=colour("ink"))
+    yield layer(score_look, values, x=fixed(size.width + 14), y=y, text=name("text"))

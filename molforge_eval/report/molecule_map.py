@@ -7,18 +7,14 @@ tells what colour tells: a ring is before, a dot after, a star the ceiling.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from molforge_env.models import Slot
 from molforge_env.molecules import FRAGMENT_NAMES, MOLECULES
 from molforge_eval.report.numerals import whole
 from molforge_eval.report.section_evidence import Exploration, MoleculeCell
 from molforge_eval.report.theme import colour
-
-if TYPE_CHECKING:
-    import altair as alt
-
-    from molforge_eval.report.render import Chart
+from molforge_eval.report.vega_lite import Channel, Chart, amount, fixed, layer, layered, mark, name, rank
 
 CELL = 21
 NARROW_CELL = 14
@@ -64,22 +60,20 @@ def molecule_map(exploration: Exploration, *, narrow: bool = False) -> Chart:
         exploration: What happened to each.
         narrow: Name the outer slots alone and put the legends on top, so that a phone shows it whole.
     """
-    import altair as alt
-
     cell = NARROW_CELL if narrow else CELL
 
-    span = alt.Scale(domain=[0, SIDE], nice=False)
-    down = alt.Scale(domain=[0, SIDE], nice=False, reverse=True)
+    span = {"domain": [0, SIDE], "nice": False}
+    down = {**span, "reverse": True}
     x_title, y_title = "solvent tail, and within each the back pocket", "warhead, and within each the hinge"
-    x = alt.X("x:Q", scale=span, title=x_title, axis=_axis(titlePadding=34 if narrow else 106))
-    y = alt.Y("y:Q", scale=down, title=y_title, axis=_axis(titlePadding=96 if narrow else 186))
+    x = amount("x", scale=span, title=x_title, axis=_axis(titlePadding=34 if narrow else 106))
+    y = amount("y", scale=down, title=y_title, axis=_axis(titlePadding=96 if narrow else 186))
     cells = {cell.code: cell for cell in exploration.cells}
     layers = [
         *_squares(list(_ground(cells)), x, y, narrow=narrow),
         *_marks(exploration.cells, x, y, narrow=narrow),
         *_names(cell * SIDE, narrow=narrow),
     ]
-    return alt.layer(*layers).properties(width=cell * SIDE, height=cell * SIDE)
+    return layered(layers, width=cell * SIDE, height=cell * SIDE)
 
 
 def shade_of(visits: int) -> tuple[float, str]:
@@ -119,38 +113,35 @@ def _told(code: str, cell: MoleculeCell | None) -> Iterator[str]:
             yield f"ceiling: {', '.join(cell.ceiling_of)}"
 
 
-def _squares(rows: list[dict[str, Any]], x: alt.X, y: alt.Y, *, narrow: bool) -> tuple[alt.Chart, alt.Chart]:
-    import altair as alt
-
+def _squares(rows: list[dict[str, Any]], x: Channel, y: Channel, *, narrow: bool) -> tuple[Chart, Chart]:
     order = ["not visited", *(words for _, _, words in _SHADES)]
     opacities = [0.0, *(opacity for _, opacity, _ in _SHADES)]
-    base = alt.Chart(alt.InlineData(values=rows)).encode(x=x, x2=alt.X2("x2:Q"), y=y, y2=alt.Y2("y2:Q"))
-    ground = base.mark_rect(color=colour("grid"), opacity=1, aria=False)
-    visited = base.mark_rect(color=colour("after"), aria=False).encode(
-        opacity=alt.Opacity(
-            "shade:O",
-            scale=alt.Scale(type="ordinal", domain=order, range=opacities),
-            legend=alt.Legend(
-                title="visits in training", values=order[1:], symbolType="square", titleLimit=200, **_legend(narrow),
-                symbolOpacity=1, symbolFillColor=colour("after"), symbolStrokeWidth=0,
-            ),
-        )
-    )  # fmt: skip
-    return ground, visited.encode(tooltip="tip:N")
+    place = {"x": x, "x2": {"field": "x2"}, "y": y, "y2": {"field": "y2"}}
+    legend = {
+        "title": "visits in training",
+        "values": order[1:],
+        "symbolType": "square",
+        "titleLimit": 200,
+        "symbolOpacity": 1,
+        "symbolFillColor": colour("after"),
+        "symbolStrokeWidth": 0,
+        **_legend(narrow),
+    }
+    shade = rank("shade", scale={"type": "ordinal", "domain": order, "range": opacities}, legend=legend)
+    ground = layer(mark("rect", color=colour("grid"), opacity=1, aria=False), rows, **place)
+    visited = mark("rect", color=colour("after"), aria=False)
+    return ground, layer(visited, rows, **place, opacity=shade, tooltip=name("tip"))
 
 
 def _legend(narrow: bool) -> dict[str, Any]:  # noqa: FBT001 # one flag, named by the caller's own
     return {"orient": "top", "columns": 1} if narrow else {"orient": "right"}
 
 
-def _marks(cells: tuple[MoleculeCell, ...], x: alt.X, y: alt.Y, *, narrow: bool) -> Iterator[alt.Chart]:
-    import altair as alt
-
+def _marks(cells: tuple[MoleculeCell, ...], x: Channel, y: Channel, *, narrow: bool) -> Iterator[Chart]:
     labels = [sign.label for sign in SIGNS]
     strokes = [colour(sign.role) for sign in SIGNS]
     fills = [colour(sign.role if sign.is_filled else "paper") for sign in SIGNS]
-    shapes = alt.Scale(domain=labels, range=[sign.shape for sign in SIGNS])
-    legend = alt.Legend(title="in the evaluations", symbolSize=90, titleLimit=200, **_legend(narrow))
+    legend = {"title": "in the evaluations", "symbolSize": 90, "titleLimit": 200, **_legend(narrow)}
     scale = (NARROW_CELL / CELL) ** 2 if narrow else 1
     for sign in SIGNS:
         rows = []
@@ -161,22 +152,20 @@ def _marks(cells: tuple[MoleculeCell, ...], x: alt.X, y: alt.Y, *, narrow: bool)
                 times = ", ".join(value) if isinstance(value, tuple) else value
                 rows.append({"x": column + 0.5, "y": row + 0.5, "sign": sign.label, "times": times})
                 rows[-1]["tip"] = "\n".join(_told(cell.code, cell))
-        layer = (
-            alt.Chart(alt.InlineData(values=rows))
-            .mark_point(size=sign.size * scale, strokeWidth=1.8, opacity=1)
-            .encode(
-                x=x,
-                y=y,
-                shape=alt.Shape("sign:N", scale=shapes, legend=legend),
-                stroke=alt.Stroke("sign:N", scale=alt.Scale(domain=labels, range=strokes), legend=legend),
-                fill=alt.Fill("sign:N", scale=alt.Scale(domain=labels, range=fills), legend=legend),
-                fillOpacity=alt.value(1.0 if sign.is_filled else 0.0),
-            )
+        yield layer(
+            mark("point", size=sign.size * scale, strokeWidth=1.8, opacity=1),
+            rows,
+            x=x,
+            y=y,
+            shape=name("sign", scale={"domain": labels, "range": [sign.shape for sign in SIGNS]}, legend=legend),
+            stroke=name("sign", scale={"domain": labels, "range": strokes}, legend=legend),
+            fill=name("sign", scale={"domain": labels, "range": fills}, legend=legend),
+            fillOpacity=fixed(1.0 if sign.is_filled else 0.0),
+            tooltip=name("tip"),
         )
-        yield layer.encode(tooltip="tip:N")
 
 
-def _names(side: int, *, narrow: bool) -> Iterator[alt.Chart]:
+def _names(side: int, *, narrow: bool) -> Iterator[Chart]:
     """Name the fragments at the edges: the outer slot once for four rows, the inner one at each."""
     outer: tuple[tuple[Slot, Slot, bool], ...] = (
         ("solvent_tail", "back_pocket", True),
@@ -187,7 +176,7 @@ def _names(side: int, *, narrow: bool) -> Iterator[alt.Chart]:
             inners = [(place + 0.5, FRAGMENT_NAMES[inner][place % 4]) for place in range(SIDE)]
             angle = 270 if is_below else 0
             yield _texts(inners, side, _Style(is_below, 6, angle, "right", is_group=False))
-        groups = [(4 * place + 2, _spoken(name)) for place, name in enumerate(FRAGMENT_NAMES[group])]
+        groups = [(4 * place + 2, _spoken(label)) for place, label in enumerate(FRAGMENT_NAMES[group])]
         align: Literal["center", "right"] = "center" if is_below else "right"
         if narrow and is_below:
             # Side by side they would touch: every other name stands one line lower.
@@ -212,34 +201,22 @@ class _Style(NamedTuple):
     is_group: bool
 
 
-def _texts(names: Sequence[tuple[float, str]], side: int, style: _Style) -> alt.Chart:
-    import altair as alt
-
-    edge = alt.value(side + style.away) if style.is_below else alt.value(-style.away)
-    rows = [{"at": at, "name": name} for at, name in names]
-    chart: alt.Chart = (
-        alt.Chart(alt.InlineData(values=rows))
-        .mark_text(
-            align=style.align,
-            baseline="middle",
-            angle=style.angle,
-            fontSize=_SMALL + style.is_group,
-            fontWeight=600 if style.is_group else 400,
-            color=colour("ink" if style.is_group else "muted"),
-        )
-        .encode(
-            x=alt.X("at:Q") if style.is_below else edge,
-            y=edge if style.is_below else alt.Y("at:Q"),
-            text="name:N",
-        )
+def _texts(names: Sequence[tuple[float, str]], side: int, style: _Style) -> Chart:
+    edge = fixed(side + style.away if style.is_below else -style.away)
+    along = amount("at")
+    look = mark(
+        "text",
+        align=style.align,
+        baseline="middle",
+        angle=style.angle,
+        fontSize=_SMALL + style.is_group,
+        fontWeight=600 if style.is_group else 400,
+        color=colour("ink" if style.is_group else "muted"),
     )
-    return chart
+    x, y = (along, edge) if style.is_below else (edge, along)
+    return layer(look, [{"at": at, "name": label} for at, label in names], x=x, y=y, text=name("name"))
 
 
-def _axis(**more: Any) -> alt.Axis:
-    import altair as alt
-
-    lines = [4, 8, 12]
-    return alt.Axis(
-        labels=False, ticks=False, domain=False, values=lines, gridWidth=1.4, gridColor=colour("muted"), **more
-    )
+def _axis(**more: Any) -> dict[str, Any]:
+    look = {"labels": False, "ticks": False, "domain": False, "gridWidth": 1.4, "gridColor": colour("muted")}
+    return {**look, "values": [4, 8, 12], **more}

@@ -10,7 +10,7 @@ from __future__ import annotations
 import io
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import orjson
 import polars as pl
@@ -33,12 +33,10 @@ from molforge_eval.report.series import (
     thirds,
     trainer_rows,
 )
+from molforge_eval.report.vega_lite import Chart, beside
 from molforge_eval.run_directory import RunDirectory, load
 from molforge_eval.sealing import write_whole
 from molforge_eval.shipped import template_folder
-
-if TYPE_CHECKING:
-    from molforge_eval.report.render import Chart
 
 SOFTWARE = "molforge-evidence"
 EVALUATIONS = {"before": layout.BEFORE, "after": layout.AFTER}
@@ -108,7 +106,7 @@ def _curve_plot(
 
     def make_chart() -> Chart:
         chart = curve_chart(curve, y_title=words["y_label"], role=role, size=_SIZE)
-        return chart.properties(title=_title(words["title"]))
+        return {**chart, "title": _title(words["title"])}
 
     return Plot(record, make_chart)
 
@@ -145,13 +143,11 @@ def _evaluation_plot(before: Evaluation | None, after: Evaluation | None) -> Plo
     )
 
     def make_chart() -> Chart:
-        import altair as alt
-
         size = Size(300, _SIZE.height)
         charts = [
             score_chart(scores, order, y_title=f"mean final_score, {part}", size=size) for part, scores, order in panels
         ]
-        return alt.hconcat(*charts, spacing=36).properties(title=_title(words["title"]))
+        return beside(charts, spacing=36, title=_title(words["title"]))
 
     return Plot(record, make_chart)
 
@@ -177,7 +173,7 @@ def _action_plot(rollouts: pl.DataFrame) -> Plot | None:
 
     def make_chart() -> Chart:
         chart = action_chart(shares, [phase for phase, lines in phases.items() if len(lines)], size=Size(560, 130))
-        return chart.properties(title=_title(words["title"]))
+        return {**chart, "title": _title(words["title"])}
 
     return Plot(record, make_chart)
 

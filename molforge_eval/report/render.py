@@ -8,16 +8,12 @@ from __future__ import annotations
 import re
 from collections import Counter
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 from molforge_eval.report.joined_shapes import join_cells, join_lines
 from molforge_eval.report.theme import FONT, TEXT_SIZE, chart_settings, palettes
+from molforge_eval.report.vega_lite import Chart, specification_of
 from molforge_eval.shipped import font_folder
-
-if TYPE_CHECKING:
-    import altair as alt
-
-    Chart: TypeAlias = alt.LayerChart | alt.FacetChart | alt.HConcatChart | alt.VConcatChart
 
 VEGA_LITE = "6.4"
 _PIXELS_PER_INCH = 150.0
@@ -52,7 +48,7 @@ def svg_of(chart: Chart, *, prefix: str) -> Svg:
     """Draw a chart as SVG.
 
     Args:
-        chart: Any Altair chart with inline data.
+        chart: A chart with its rows.
         prefix: Put before every id, so that charts of one page cannot collide and bytes do not depend on their order.
     """
     import vl_convert
@@ -133,9 +129,7 @@ def _attribute(tag: str, name: str) -> str:
 
 def _specification(chart: Chart) -> dict[str, Any]:
     """Write a chart down as Vega-Lite, in our look."""
-    specification: dict[str, Any] = chart.to_dict(validate=False)
-    specification["config"] = chart_settings()
-    return specification
+    return {**specification_of(chart), "config": chart_settings()}
 
 
 @cache

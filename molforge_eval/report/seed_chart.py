@@ -7,7 +7,7 @@ the do-nothing floor and the ceiling.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from molforge_eval.report.curves import Size
 from molforge_eval.report.evidence import Evidence
@@ -15,15 +15,12 @@ from molforge_eval.report.numerals import decimal
 from molforge_eval.report.scores import MEAN
 from molforge_eval.report.section_evidence import SeedLine, SeedPair
 from molforge_eval.report.theme import colour
-
-if TYPE_CHECKING:
-    import altair as alt
-
-    from molforge_eval.report.render import Chart
+from molforge_eval.report.vega_lite import Channel, Chart, amount, below, beside, layer, layered, mark, name
 
 MOST_PANELS = 4
 MOST_NAMED = 32
 _LINE = 13
+_GAP = 16
 _HEIGHT = 260
 
 
@@ -69,8 +66,6 @@ def seed_chart(evidence: Evidence, *, size: Size, per_row: int = MOST_PANELS) ->
         size: Inner size of the panels side by side; the height goes by the seeds.
         per_row: Most panels side by side.
     """
-    import altair as alt
-
     table = evidence.seed_table
     lines = () if table is None else sorted(table.lines, key=_order)
     is_claimed = table is not None and table.is_claimed
@@ -78,27 +73,25 @@ def seed_chart(evidence: Evidence, *, size: Size, per_row: int = MOST_PANELS) ->
     names = [str(line.seed) for line in lines]
     is_named = len(lines) <= MOST_NAMED
     height = _LINE * len(lines) if is_named else _HEIGHT
-    axis = alt.Axis(ticks=False, domain=False, labels=is_named, labelFontSize=9, grid=is_named, labelPadding=8)
-    y = alt.Y("seed:N", sort=names, title="seed, the largest rise on top", axis=axis)
-    x = alt.X(
-        "value:Q",
+    axis = {"ticks": False, "domain": False, "labelFontSize": 9, "labelPadding": 8}
+    axis |= {"labels": is_named, "grid": is_named}
+    y = name("seed", sort=names, title="seed, the largest rise on top", axis=axis)
+    x = amount(
+        "value",
         title="final_score, strict",
-        scale=alt.Scale(domain=[0, 1]),
-        axis=alt.Axis(values=[0, 0.25, 0.5, 0.75, 1], format=".2~f", titleFontWeight=500),
+        scale={"domain": [0, 1]},
+        axis={"values": [0, 0.25, 0.5, 0.75, 1], "format": ".2~f", "titleFontWeight": 500},
     )
     columns = []
     for number, panel in enumerate(panels):
-        shown = y if number % per_row == 0 else alt.Y("seed:N", sort=names, title=None, axis=None)
+        shown = y if number % per_row == 0 else name("seed", sort=names, title=None, axis=None)
         layers = [*_rungs(evidence, panel), *_strips(lines, panel, x, shown, is_claimed=is_claimed)]
-        title = alt.TitleParams(panel.label, anchor="middle", fontSize=11, fontWeight=600, color=colour("ink"))
-        beside = min(len(panels), per_row)
-        width = (size.width - 16 * (beside - 1)) // beside
-        columns.append(alt.layer(*layers).properties(width=width, height=max(height, 40), title=title))
-    if len(columns) <= per_row:
-        return alt.hconcat(*columns, spacing=16)
-    return alt.vconcat(
-        *(alt.hconcat(*columns[at : at + per_row], spacing=16) for at in range(0, len(columns), per_row)), spacing=16
-    )
+        look = {"anchor": "middle", "fontSize": 11, "fontWeight": 600, "color": colour("ink")}
+        in_row = min(len(panels), per_row)
+        width = (size.width - _GAP * (in_row - 1)) // in_row
+        columns.append(layered(layers, width=width, height=max(height, 40), title={"text": panel.label, **look}))
+    rows = [beside(columns[at : at + per_row], spacing=_GAP) for at in range(0, len(columns), per_row)]
+    return rows[0] if len(rows) == 1 else below(rows, spacing=_GAP)
 
 
 def _panels(evidence: Evidence) -> list[Panel]:
@@ -112,9 +105,7 @@ def _order(line: SeedLine) -> tuple[float, int]:
     return (2.0 if before is None or after is None else before - after, line.seed)
 
 
-def _strips(lines: Sequence[SeedLine], panel: Panel, x: alt.X, y: alt.Y, *, is_claimed: bool) -> Iterator[alt.Chart]:
-    import altair as alt
-
+def _strips(lines: Sequence[SeedLine], panel: Panel, x: Channel, y: Channel, *, is_claimed: bool) -> Iterator[Chart]:
     spans, points = list[dict[str, Any]](), list[dict[str, Any]]()
     for line in lines:
         before, after = panel.pair(line)
@@ -130,39 +121,27 @@ def _strips(lines: Sequence[SeedLine], panel: Panel, x: alt.X, y: alt.Y, *, is_c
     domain = [kind.label for kind in kinds]
     strokes = [colour(kind.role) for kind in kinds]
     fills = [colour("paper" if kind is BEFORE else kind.role) for kind in kinds]
-    legend = alt.Legend(symbolSize=50, columns=len(kinds))
-    yield (
-        alt.Chart(alt.InlineData(values=spans))
-        .mark_rule(strokeWidth=2, opacity=0.45)
-        .encode(x=x, x2=alt.X2("end:Q"), y=y, color=alt.Color("shade:N", scale=None))
-    )
-    yield (
-        alt.Chart(alt.InlineData(values=points))
-        .mark_point(size=34, strokeWidth=1.5, opacity=1)
-        .encode(
-            x=x,
-            y=y,
-            shape=alt.Shape(
-                "kind:N", scale=alt.Scale(domain=domain, range=[kind.shape for kind in kinds]), legend=legend
-            ),
-            stroke=alt.Stroke("kind:N", scale=alt.Scale(domain=domain, range=strokes), legend=legend),
-            fill=alt.Fill("kind:N", scale=alt.Scale(domain=domain, range=fills), legend=legend),
-            tooltip="tip:N",
-        )
+    legend = {"symbolSize": 50, "columns": len(kinds)}
+    span = mark("rule", strokeWidth=2, opacity=0.45)
+    yield layer(span, spans, x=x, x2={"field": "end"}, y=y, color=name("shade", scale=None))
+    yield layer(
+        mark("point", size=34, strokeWidth=1.5, opacity=1),
+        points,
+        x=x,
+        y=y,
+        shape=name("kind", scale={"domain": domain, "range": [kind.shape for kind in kinds]}, legend=legend),
+        stroke=name("kind", scale={"domain": domain, "range": strokes}, legend=legend),
+        fill=name("kind", scale={"domain": domain, "range": fills}, legend=legend),
+        tooltip=name("tip"),
     )
 
 
-def _rungs(evidence: Evidence, panel: Panel) -> Iterator[alt.Chart]:
-    import altair as alt
-
+def _rungs(evidence: Evidence, panel: Panel) -> Iterator[Chart]:
     for rung, dash in (("do_nothing", [2, 2]), ("ceiling", [1, 0])):
         number = evidence.by_id.get(f"score.{panel.task}.{rung}")
         if number is not None and number.value is not None:
-            yield (
-                alt.Chart(alt.InlineData(values=[{"value": number.value}]))
-                .mark_rule(strokeWidth=1.2, strokeDash=dash, color=colour("ink"), opacity=0.6)
-                .encode(x=alt.X("value:Q"))
-            )
+            rule = mark("rule", strokeWidth=1.2, strokeDash=dash, color=colour("ink"), opacity=0.6)
+            yield layer(rule, [{"value": number.value}], x=amount("value"))
 
 
 def _kind(before: float | None, after: float | None) -> Kind:

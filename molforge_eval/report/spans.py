@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from molforge_eval.report.theme import colour
-
-if TYPE_CHECKING:
-    import altair as alt
+from molforge_eval.report.vega_lite import Channel, Chart, layer, mark, name
 
 Score = Callable[[str], float | None]
 """A score of a row by its name: `before`, `after`, and each with `_low` and `_high`; `None` when unknown."""
 
 
-def span_layers(rows: Sequence[tuple[Mapping[str, Any], Score]], x: alt.X, y: alt.Y) -> Iterator[alt.Chart]:
+def span_layers(rows: Sequence[tuple[Mapping[str, Any], Score]], x: Channel, y: Channel) -> Iterator[Chart]:
     """Draw the bands and the whiskers of rows.
 
     Args:
@@ -22,8 +20,6 @@ def span_layers(rows: Sequence[tuple[Mapping[str, Any], Score]], x: alt.X, y: al
         x: Axis of the scores, from 0 to 1; a band that would leave it is not drawn.
         y: Axis of the rows.
     """
-    import altair as alt
-
     bands, whiskers = [], []
     for place, score in rows:
         before, after = score("before"), score("after")
@@ -33,14 +29,7 @@ def span_layers(rows: Sequence[tuple[Mapping[str, Any], Score]], x: alt.X, y: al
             low, high = score(f"{side}_low"), score(f"{side}_high")
             if low is not None and high is not None:
                 whiskers.append({**place, "value": low, "end": high, "shade": colour(side)})
-    end = alt.X2("end:Q")
-    yield (
-        alt.Chart(alt.InlineData(values=bands))
-        .mark_rule(strokeWidth=7, color=colour("after"), opacity=0.13, strokeCap="round")
-        .encode(x=x, x2=end, y=y)
-    )
-    yield (
-        alt.Chart(alt.InlineData(values=whiskers))
-        .mark_rule(strokeWidth=1.8)
-        .encode(x=x, x2=end, y=y, color=alt.Color("shade:N", scale=None))
-    )
+    end = {"field": "end"}
+    band = mark("rule", strokeWidth=7, color=colour("after"), opacity=0.13, strokeCap="round")
+    yield layer(band, bands, x=x, x2=end, y=y)
+    yield layer(mark("rule", strokeWidth=1.8), whiskers, x=x, x2=end, y=y, color=name("shade", scale=None))

@@ -14,6 +14,7 @@ from molforge_eval.report.comparison_assembly import assemble_comparison
 from molforge_eval.report.comparison_chart import WIDE, comparison_chart
 from molforge_eval.report.comparison_evidence import ComparisonEvidence
 from molforge_eval.report.rivals import REFERENCE, Entry, enter_runs
+from molforge_eval.report.vega_lite import specification_of
 from molforge_eval.run_directory import load
 
 ERROR = finding("SCORE_DIFFERS", "final_score is 0.9, the episode gives 0.1", file="eval_after_training.json")
@@ -237,7 +238,7 @@ def test_a_broken_copy_that_is_named_first_takes_no_scores_away(compare, entry) 
 
 def test_a_run_whose_score_is_not_shown_is_not_drawn(compare, entry) -> None:
     evidence = compare(entry(1, 0.3), entry(2, None))
-    tables = comparison_chart(evidence, size=WIDE).to_dict()["datasets"].values()
+    tables = specification_of(comparison_chart(evidence, size=WIDE))["datasets"].values()
     label = evidence.run("r2").label
     rows = [row for table in tables for row in table if row.get("row") == label]
 

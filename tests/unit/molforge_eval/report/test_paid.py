@@ -7,6 +7,7 @@ from molforge_eval.report.curves import Size
 from molforge_eval.report.number_book import NumberBook
 from molforge_eval.report.paid import MOST_DRAWN, put_paid
 from molforge_eval.report.paid_chart import paid_chart
+from molforge_eval.report.vega_lite import specification_of
 from molforge_eval.rollout_table import ROLLOUT_SCHEMA
 
 
@@ -68,6 +69,6 @@ def test_of_many_points_the_most_frequent_are_drawn_and_the_episodes_counted_who
 
 def test_a_part_of_training_that_has_no_episode_has_no_entry_in_the_legend() -> None:
     drawn, _ = numbers_of(log((0, 1.0, 0.5), (1, 1.0, 0.5)))
-    tables = paid_chart(drawn, size=Size(100, 100)).to_dict(validate=False)["datasets"].values()
+    tables = specification_of(paid_chart(drawn, size=Size(100, 100)))["datasets"].values()
 
     assert {row["phase"] for rows in tables for row in rows} == {"first third of training"}

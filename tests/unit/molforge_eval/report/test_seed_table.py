@@ -6,6 +6,7 @@ from molforge_eval.report.assembly import assemble_evidence
 from molforge_eval.report.curves import Size
 from molforge_eval.report.seed_chart import has_pair, seed_chart
 from molforge_eval.report.seed_table import MOST_LINES, MOST_LINES_WITH_TASKS, counted_episodes, evenly
+from molforge_eval.report.vega_lite import specification_of
 
 TASKS = ("level_0_easy", "level_1_medium", "level_2_hard")
 
@@ -99,7 +100,7 @@ def test_the_kept_items_are_spread_over_all_of_them() -> None:
 
 
 def kinds_of(chart) -> set[str]:
-    return {row["kind"] for rows in chart.to_dict(validate=False)["datasets"].values() for row in rows if "kind" in row}
+    return {row["kind"] for rows in specification_of(chart)["datasets"].values() for row in rows if "kind" in row}
 
 
 def test_a_seed_that_fell_has_a_mark_of_its_own(evidence_of) -> None:
