@@ -1,19 +1,31 @@
 """The RDKit descriptors of a molecule, computed live and kept for the process.
 
 RDKit is required: without it the scores would mean something else, so its absence is an error and never a fallback.
+While it searches a structure, RDKit takes Ctrl-C for itself, stops the search and hands on what it has; such a value
+is never kept, and the key is passed on.
 """
 
 from __future__ import annotations
 
+import logging
 import math
+import signal
+import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from types import SimpleNamespace
+from typing import TypeVar
 
 from molforge_env.arithmetic import fold
 from molforge_env.errors import MissingDependencyError
 from molforge_env.molecules import Molecule, molecule_from_code, surrogate_smiles
 from molforge_env.tables import read_table
+
+_CUT_SHORT = "search was interrupted"
+"""What RDKit's log says of a search that Ctrl-C has ended."""
+_searches = threading.local()
+Value = TypeVar("Value")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +63,8 @@ def load_rdkit() -> SimpleNamespace:
             where="molforge_env.descriptors",
             mend="Install it with `pip install rdkit`; scores without it would not be comparable.",
         ) from error
+    rdBase.LogToPythonLogger()
+    logging.getLogger("rdkit").addFilter(_note_cut)
     return SimpleNamespace(
         Chem=Chem,
         DataStructs=DataStructs,
@@ -62,6 +76,29 @@ def load_rdkit() -> SimpleNamespace:
         version=rdBase.rdkitVersion,
         fingerprints=rdFingerprintGenerator.GetMorganGenerator(radius=2, fpSize=1024),
     )
+
+
+def compute_whole(compute: Callable[[], Value]) -> Value:
+    """Compute something by RDKit, again where Ctrl-C has cut a search short; the key then does what it was to do.
+
+    Args:
+        compute: Gives equal values each time.
+    """
+    load_rdkit()
+    while True:
+        _searches.cut = False
+        value = compute()
+        if not _searches.cut:
+            return value
+        signal.raise_signal(signal.SIGINT)
+
+
+def _note_cut(record: logging.LogRecord) -> bool:
+    """Note a search that was cut short, in place of printing it."""
+    is_cut = _CUT_SHORT in record.getMessage()
+    if is_cut:
+        _searches.cut = True
+    return not is_cut
 
 
 @cache
@@ -99,6 +136,10 @@ def describe(molecule: Molecule) -> Descriptors:
     Raises:
         MissingDependencyError: RDKit cannot be imported.
     """
+    return compute_whole(lambda: _describe(molecule))
+
+
+def _describe(molecule: Molecule) -> Descriptors:
     rdkit = load_rdkit()
     structure = _structure(molecule)
     references = [_fingerprint(molecule_from_code(code)) for code in read_table("chemistry")["references"]]

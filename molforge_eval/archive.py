@@ -26,6 +26,7 @@ from molforge_eval.catalogue import finding, printable
 from molforge_eval.findings import Finding
 from molforge_eval.limits import DEFAULT_LIMITS, Limits
 from molforge_eval.run_files import list_run
+from molforge_eval.scratch import make_scratch, remove_scratch
 from molforge_eval.sealing import write_whole
 from molforge_eval.shape import shape_of
 from molforge_eval.zip_directory import faults_of_places, read_end
@@ -98,14 +99,17 @@ def pack_run(run_dir: Path, target: Path) -> PackedRun:
     return PackedRun(packed, tuple(path for path in files.sizes if path not in packed))
 
 
-def make_holder(prefix: str) -> Path:
+def make_holder(kind: str) -> Path:
     """Make a folder to unpack into.
+
+    Args:
+        kind: What is unpacked, in small letters.
 
     Raises:
         UnreadableError: There is no folder for temporary files that can be written.
     """
     try:
-        return Path(tempfile.mkdtemp(prefix=prefix))
+        return make_scratch(kind)
     except OSError as error:
         what = f"nothing can be unpacked: {error.strerror or error}"
         raise UnreadableError(
@@ -127,7 +131,7 @@ def unpack_archive(path: Path, limits: Limits = DEFAULT_LIMITS) -> UnpackedRun:
     Raises:
         UnreadableError: The file is no zip archive that can be listed.
     """
-    holder = make_holder("molforge-run-")
+    holder = make_holder("run")
     findings: list[Finding] = []
     try:
         with path.open("rb") as file, _opened(file, limits) as archive:
@@ -140,7 +144,7 @@ def unpack_archive(path: Path, limits: Limits = DEFAULT_LIMITS) -> UnpackedRun:
             members = _without_misplaced(file, members, findings)
             _unpack_members(archive, members, holder, limits, findings)
     except BaseException as error:
-        shutil.rmtree(holder, ignore_errors=True)
+        remove_scratch(holder)
         if not isinstance(error, zipfile.BadZipFile | OSError | NotImplementedError | ValueError):
             raise
         if isinstance(error, OSError) and error.errno in OUT_OF_SPACE:

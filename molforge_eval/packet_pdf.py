@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import errno
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -24,6 +23,7 @@ from molforge_eval.catalogue import finding, printable, seen
 from molforge_eval.findings import Finding
 from molforge_eval.limits import DEFAULT_LIMITS, Limits
 from molforge_eval.records.artifacts import PrintedPage
+from molforge_eval.scratch import remove_scratch
 from molforge_eval.shape import shape_of
 
 _HEAD = b"%PDF-"
@@ -76,13 +76,13 @@ def unpack_packet(path: Path, limits: Limits = DEFAULT_LIMITS) -> UnpackedPacket
     size = path.stat().st_size
     if size > limits.pdf_bytes:
         raise _unreadable(path, f"the PDF has {size} bytes, the limit pdf_bytes is {limits.pdf_bytes}")
-    holder = make_holder("molforge-packet-")
+    holder = make_holder("packet")
     try:
         listing = _read_in_child(path, holder, limits)
         findings = tuple(_settle(listing, path, holder, limits))
         _want_a_run(listing, path, holder)
     except BaseException as error:
-        shutil.rmtree(holder, ignore_errors=True)
+        remove_scratch(holder)
         if isinstance(error, OSError) and error.errno in OUT_OF_SPACE:
             raise without_room(path, error) from error
         raise

@@ -11,7 +11,6 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple, get_args
 
 from molforge_env.errors import MolForgeError, UnreadableError, UsageError
@@ -26,6 +25,7 @@ from molforge_eval.record_files import read_json
 from molforge_eval.records.evaluation import EvaluationPlan, PolicyIdentity
 from molforge_eval.regenerated_episode import Speaker, speaker_of
 from molforge_eval.run_directory import RunDirectory
+from molforge_eval.scratch import scratch
 from molforge_eval.trusted_adapter import copy_weights, write_settings
 from molforge_eval.weights import base_model_digest, read_adapter
 
@@ -68,8 +68,8 @@ def recorded_speaker(run: RunDirectory, path: str, wish: Wish) -> Iterator[Speak
     policy = evaluation.policy
     _check_identity(path, policy)
     base = _base(path, policy, wish)
-    with TemporaryDirectory(prefix="molforge-") as scratch:
-        adapter = _adapter(run, path, policy, wish, base, Path(scratch) / "adapters")
+    with scratch("model") as folder:
+        adapter = _adapter(run, path, policy, wish, base, folder / "adapters")
         speaker = _load(path, policy, evaluation.plan, base, adapter, wish)
         with few_threads(speaker.loaded):
             yield speaker

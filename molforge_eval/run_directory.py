@@ -7,7 +7,6 @@ and both are named in the findings. Only a directory that is absent, or that hol
 from __future__ import annotations
 
 import shlex
-import shutil
 import weakref
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -33,6 +32,7 @@ from molforge_eval.records.artifacts import PrintedPage
 from molforge_eval.records.old import OldRun
 from molforge_eval.resumes import standing_of
 from molforge_eval.run_files import RunFiles, list_run
+from molforge_eval.scratch import remove_scratch
 
 _SHOWN_RUNS = 3
 
@@ -130,9 +130,9 @@ def load(path: Path, limits: Limits = DEFAULT_LIMITS) -> RunDirectory:
         run = _load_folder(path, unpacked.root, ledger, limits)
         run = replace(run, is_packet=is_packet, first_page=first_page)
     except BaseException:
-        shutil.rmtree(unpacked.holder, ignore_errors=True)
+        remove_scratch(unpacked.holder)
         raise
-    weakref.finalize(run, shutil.rmtree, unpacked.holder, ignore_errors=True)
+    weakref.finalize(run, remove_scratch, unpacked.holder)
     return run
 
 

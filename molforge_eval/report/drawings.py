@@ -10,6 +10,7 @@ import re
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from molforge_env.descriptors import compute_whole
 from molforge_env.models import SLOTS, Slot
 from molforge_env.molecules import LIBRARY, Molecule, molecule_from_code, surrogate_smiles
 from molforge_eval.report.joined_shapes import join_strokes
@@ -41,6 +42,10 @@ def draw_molecule(code: str, changed: Slot | None = None) -> Svg:
     Raises:
         UsageError: The code is not four digits from 0 to 3.
     """
+    return compute_whole(lambda: _draw(code, changed))
+
+
+def _draw(code: str, changed: Slot | None) -> Svg:
     from rdkit.Chem.Draw import rdMolDraw2D
 
     molecule = molecule_from_code(code)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
-import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -28,6 +27,7 @@ from molforge_eval.report.page import FACES, font_faces
 from molforge_eval.report.render import Svg
 from molforge_eval.report.theme import palettes
 from molforge_eval.report.wording import MEMORY, Medium, open_templates, words_for
+from molforge_eval.scratch import scratch
 from molforge_eval.shipped import font_folder
 
 PaperSize = Literal["A4", "letter"]
@@ -142,8 +142,7 @@ def print_sheet(sheet: Sheet, enclosures: Sequence[Enclosure], created: str, lim
         MissingDependencyError: Pango is absent.
         PaperError: The child failed, or went beyond a limit.
     """
-    with tempfile.TemporaryDirectory(prefix="molforge-paper-") as name:
-        folder = Path(name)
+    with scratch("paper") as folder:
         (folder / "page.html").write_text(name_undrawn(sheet.markup), encoding="utf-8")
         (folder / "page.css").write_text(sheet.style, encoding="utf-8")
         entries = []
