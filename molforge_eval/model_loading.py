@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 Value = TypeVar("Value")
 SMALL_MODEL = 20_000_000
 """Parameters up to which double precision is cheap enough to be the default on a processor."""
+_OUT_OF_MEMORY = ("out of memory", "can't allocate memory", "bad_alloc", "status_alloc_failed")
+"""As the interpreter, torch's allocators, the C++ library and the libraries of CUDA say it."""
 _WHOLE_MODEL = "Give a folder with config.json, safetensors weights and a tokenizer."
 _MODEL_FILES = ("*.safetensors", "*.safetensors.index.json", "*.json", "*.jinja", "merges.txt", "tokenizer.model")
 
@@ -207,10 +209,10 @@ def few_threads(loaded: Loaded) -> Iterator[None]:
         torch.set_num_threads(threads)
 
 
-def is_out_of_memory(error: Exception) -> bool:
-    """Tell whether torch or the interpreter ran out of memory."""
+def is_out_of_memory(error: BaseException) -> bool:
+    """Tell whether torch, a library of the device or the interpreter ran out of memory."""
     text = str(error).lower()
-    return isinstance(error, MemoryError) or "out of memory" in text or "can't allocate memory" in text
+    return isinstance(error, MemoryError) or any(words in text for words in _OUT_OF_MEMORY)
 
 
 def find_folder(name: str, what: str) -> Path:

@@ -18,6 +18,7 @@ from molforge_train.settings import SETTINGS
 
 if TYPE_CHECKING:
     from molforge_train.config import Resolved
+    from molforge_train.machine import Machine
     from molforge_train.training_run import FinishedRun
 
 
@@ -57,23 +58,42 @@ def cli() -> None:
 
     \b
     molforge-train grpo --preset tiny-cpu            the built-in model, minutes on two CPU cores
-    molforge-train grpo --base-model MODEL --sft-adapter-path ADAPTER
+    molforge-train presets                           what there is for which machine
+    molforge-train grpo --preset colab-demo --dry-run
+
+    A model of your own, from nothing:
+
+    \b
+    molforge-train data --out sft.jsonl
+    molforge-train sft sft.jsonl --base-model unsloth/Qwen3.5-2B --out sft_adapter
+    molforge-train grpo --preset colab-demo --sft-adapter-path sft_adapter --run-name first
+    molforge-report build runs/first
     """
 
 
 @cli.command()
 @click.option("--preset", metavar="NAME|FILE", help="Shipped preset, or a TOML file. See `molforge-train presets`.")
-@click.option("--dry-run", is_flag=True, help="Show the resolved plan and write nothing.")
+@click.option("--dry-run", is_flag=True, help="Show plan, memory and checks; load and write nothing.")
 @click.option("--quiet", is_flag=True, help="No progress on standard error.")
 @_setting_flags
 def grpo(preset: str | None, *, dry_run: bool, quiet: bool, **flags: str | None) -> int:
     """Train by GRPO in the real environment, evaluated before and after.
 
-    A flag wins over an environment variable (named in brackets), that over the preset, that over the default. The run
-    directory holds every artifact; build the packet from it with `molforge-report build RUN_DIR`.
+    A flag wins over an environment variable (named in brackets), that over the preset, that over the default. Without
+    --preset a machine with a CUDA GPU takes colab-demo, any other tiny-cpu. The run directory holds every artifact.
+
+    \b
+    molforge-train grpo                                        what this machine is for
+    molforge-train grpo --preset colab-demo --dry-run          plan, memory and checks; nothing is loaded
+    molforge-train grpo --preset h100-strong --sft-adapter-path my_adapter --run-name strong
+    RL_MAX_STEPS=20 NUM_GENERATIONS=4 RL_BATCH_SIZE=4 molforge-train grpo
+    molforge-report build runs/strong                          the packet of the run
+
+    Out of memory: MAX_COMPLETION_LENGTH=1024 with compact texts, then a smaller RL_BATCH_SIZE that NUM_GENERATIONS
+    divides, with RL_GRAD_ACCUM raised by as much. A run that was stopped goes on with `molforge-train resume RUN_DIR`.
     """
     from molforge_train.adapter_search import with_found_adapter
-    from molforge_train.config import choose_preset, process_environment, resolve, stray_variables
+    from molforge_train.config import Resolved, choose_preset, process_environment, resolve, stray_variables
     from molforge_train.machine import look_at_machine
     from molforge_train.preflight import check
     from molforge_train.recording import read_clock
@@ -85,15 +105,29 @@ def grpo(preset: str | None, *, dry_run: bool, quiet: bool, **flags: str | None)
     if machine.idle_reason is not None:
         click.echo(f"warning: {machine.idle_reason}", err=True)
     choice = choose_preset(preset, flags, environment, machine)
-    resolved = with_found_adapter(resolve(choice.preset, flags, environment, now=read_clock()))
-    resolved = resolved._replace(preset_reason=choice.reason)
+    resolved = resolve(choice.preset, flags, environment, now=read_clock())
+    origin = resolved.sources["preset"] if preset is not None else "default"
+    resolved = Resolved(resolved.configuration, {**resolved.sources, "preset": origin}, choice.reason)
+    if dry_run:
+        from molforge_train.run_plan import plan_lines
+
+        for line in plan_lines(resolved, machine):
+            click.echo(line)
+    resolved = with_found_adapter(resolved)
     check(resolved.configuration, environment)
     if dry_run:
-        _show_plan(resolved)
+        click.echo(f"\nchecks\n  settings, model, adapter and folders are sound{_device_note(resolved, machine)}")
+        click.echo("nothing was loaded and nothing was written")
         return EXIT_SOUND
     from molforge_train.training_run import train
 
     return _show_finished(train(resolved, quiet=quiet, say=click.echo))
+
+
+def _device_note(resolved: Resolved, machine: Machine) -> str:
+    if resolved.configuration.device != "cuda" or machine.gpu is not None:
+        return ""
+    return "\n  device cuda: there is none on this machine that torch can use; the run itself would be refused here"
 
 
 def _show_finished(finished: FinishedRun) -> int:
@@ -107,20 +141,6 @@ def _show_finished(finished: FinishedRun) -> int:
     return code
 
 
-def _show_plan(resolved: Resolved) -> None:
-    from molforge_train.preflight import run_folder
-
-    settings = resolved.configuration
-    width = max(len(name) for name in resolved.sources)
-    for name, source in resolved.sources.items():
-        click.echo(f"{name:<{width}}  {getattr(settings, name)}  ({source})")
-    batch = settings.batch_size * settings.gradient_accumulation
-    batches = -(-settings.max_steps // settings.num_iterations)
-    episodes = f"{batches * batch} training episodes, {batch} a batch in groups of {settings.num_generations}"
-    evaluations = settings.run_before_eval + settings.run_after_eval
-    click.echo(f"{episodes}; {evaluations} evaluations; into {run_folder(settings)}; nothing was written")
-
-
 @cli.command()
 @click.argument("run_dir", type=click.Path(path_type=Path))
 @click.option("--quiet", is_flag=True, help="No progress on standard error.")
@@ -129,6 +149,9 @@ def resume(run_dir: Path, *, quiet: bool) -> int:
 
     Training goes on from its last checkpoint with the same adapter, steps, seeds and logs. Episodes that were played
     after the checkpoint stay in the log, marked as superseded, and count in no mean.
+
+    \b
+    molforge-train resume runs/first
     """
     from molforge_train.training_run import resume as go_on
 

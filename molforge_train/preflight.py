@@ -182,7 +182,7 @@ def _check_folders(configuration: Configuration) -> None:
             "Choose another --run-name (RUN_NAME), or move the old archive away.",
         )
     for path, key in ((folder, "output_root"), (_drive(configuration), "drive_output_dir")):
-        standing = None if path is None else _nearest_existing(path)
+        standing = None if path is None else nearest_existing(path)
         if standing is not None and not (standing.is_dir() and os.access(standing, os.W_OK)):
             _refuse(f"nothing can be written below {standing.name}", key, "Choose a folder that is open to writing.")
     drive = _drive(configuration)
@@ -208,7 +208,8 @@ def _drive(configuration: Configuration) -> Path | None:
     return Path(configuration.drive_output_dir).expanduser() if configuration.drive_output_dir else None
 
 
-def _nearest_existing(path: Path) -> Path:
+def nearest_existing(path: Path) -> Path:
+    """Name the folder that a path would be made in."""
     return next(folder for folder in (path, *path.resolve().parents) if folder.exists())
 
 

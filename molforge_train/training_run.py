@@ -28,6 +28,7 @@ from molforge_train.delivery import Delivery, deliver, finish_run, identify_adap
 from molforge_train.errors import RunFailedError, RunInterruptedError
 from molforge_train.host_callback import listening
 from molforge_train.host_libraries import check_libraries
+from molforge_train.memory_estimate import levers
 from molforge_train.policy import Place, Policy, choose_place, load_policy
 from molforge_train.preflight import run_folder
 from molforge_train.provenance import scrubbed
@@ -144,7 +145,7 @@ def _load(settings: Configuration, place: Place) -> Policy:
         raise RunFailedError(
             "out of memory while the model was loaded; nothing was written",
             where=f"configuration key base_model, {settings.base_model}",
-            mend="Use a smaller base model, or a device with more memory.",
+            mend="Use a smaller or 4-bit base model, or a device with more memory; --dry-run estimates what it takes.",
         ) from None
 
 
@@ -206,12 +207,13 @@ def _carry_out(stage: Stage) -> MolForgeError | None:
         carry_out(stage)
     except KeyboardInterrupt:
         return _interrupted(stage)
-    except MolForgeError as error:
-        _note(record, status="failed", status_reason=scrubbed(error.what), ended_at=read_clock())
-        return error
     except Exception as error:  # noqa: BLE001 - the run's boundary: what was recorded must be sealed, whatever broke
+        is_short = _is_short_of_memory(error)
+        if isinstance(error, MolForgeError) and not is_short:
+            _note(record, status="failed", status_reason=scrubbed(error.what), ended_at=read_clock())
+            return error
         text = scrubbed(" ".join(f"{type(error).__name__}: {error}".split()))[:_SHOWN_ERROR]
-        if is_out_of_memory(error):
+        if is_short:
             text = f"out of memory after step {record.manifest.steps_completed} of {settings.max_steps}"
         _note(record, status="failed", status_reason=text, ended_at=read_clock())
         return _failure(text, stage, error)
@@ -260,14 +262,19 @@ def _interrupted(stage: Stage) -> RunInterruptedError:
 
 def _failure(text: str, stage: Stage, error: Exception) -> RunFailedError:
     mend = "Its records are sealed as failed; run it again with MOLFORGE_TRACEBACK=1 and report the output."
-    if is_out_of_memory(error):
-        mend = "Lower MAX_COMPLETION_LENGTH or RL_BATCH_SIZE, and raise RL_GRAD_ACCUM by as much."
+    if _is_short_of_memory(error):
+        mend = f"Its records are sealed as failed; begin a smaller one with {levers(stage.configuration)}."
     elif _is_out_of_space(error):
         mend = "Make room on the disk, and run it again."
     failure = RunFailedError(text, where=scrubbed(str(stage.folder)), mend=mend)
     # The cause holds every frame and with it the memory that sealing needs now.
-    failure.__cause__ = None if is_out_of_memory(error) else error
+    failure.__cause__ = None if _is_short_of_memory(error) else error
     return failure
+
+
+def _is_short_of_memory(error: Exception) -> bool:
+    # An evaluation says it in its own words, which name a flag of another command.
+    return is_out_of_memory(error) or (error.__cause__ is not None and is_out_of_memory(error.__cause__))
 
 
 def _is_out_of_space(error: Exception) -> bool:

@@ -331,6 +331,60 @@ def test_a_run_that_breaks_is_sealed_as_failed_with_its_reason(tmp_path: Path, e
     assert (tmp_path / "small.zip").is_file()
 
 
+SHORT_OF_MEMORY = """
+import resource, sys
+from molforge_env.command_line import run_to_code
+from molforge_train import stages, training_run
+from molforge_train.cli import cli
+
+unlimited = resource.getrlimit(resource.RLIMIT_AS)
+seal, place = training_run._seal, {place!r}
+
+def tighten(*given, **named):
+    # What the process has now, and little more: the next large tensor is refused by the system itself.
+    size = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (size + (48 << 20), unlimited[1]))
+    return begun(*given, **named)
+
+def widen(*given, **named):
+    # The room that the trainer has given back to the system.
+    resource.setrlimit(resource.RLIMIT_AS, unlimited)
+    return seal(*given, **named)
+
+begun = getattr(stages, place)
+setattr(stages, place, tighten)
+training_run._seal = widen
+sys.exit(run_to_code(cli, sys.argv[1:]))
+"""
+
+
+@pytest.mark.parametrize(
+    ("place", "moment"), [("prompt_rows", "in training"), ("run_evaluation", "in an evaluation")], ids=lambda word: word
+)
+def test_a_run_that_the_system_gives_no_more_memory_ends_in_three_lines_that_name_the_levers(
+    tmp_path: Path, place: str, moment: str
+) -> None:
+    words = ["grpo", "--preset", "tiny-cpu", "--output-root", str(tmp_path), "--run-name", "small", "--max-steps", "2"]
+    more = ["--eval-seeds", "8", "--run-before-eval", "0" if place == "prompt_rows" else "1", "--quiet"]
+    more += ["--max-completion-length", "1100", "--observation-length", "full"]
+    program = [sys.executable, "-c", SHORT_OF_MEMORY.format(place=place), *words, *more]
+    done = subprocess.run(program, capture_output=True, text=True, check=False)
+    told = done.stderr.splitlines()
+    run = load(tmp_path / "small")
+
+    assert done.returncode == 2, done.stderr
+    assert told[-3:-1] == ["out of memory after step 0 of 2", f"  where: {tmp_path / 'small'}"]
+    assert told[-1].startswith(
+        "  mend:  Its records are sealed as failed; begin a smaller one with MAX_COMPLETION_LENGTH=1024 with "
+        "--observation-length compact, which such episodes need; RL_BATCH_SIZE=8 with RL_GRAD_ACCUM=3, their product a "
+        "multiple of NUM_GENERATIONS=8"
+    )
+    assert run.manifest is not None
+    assert (run.manifest.status, run.manifest.status_reason) == ("failed", "out of memory after step 0 of 2")
+    assert run.checksums is not None
+    assert "RUN_INCOMPLETE" in {item.code for item in validate(tmp_path / "small").findings}
+
+
 def test_an_interrupted_run_is_copied_too(tmp_path: Path) -> None:
     def say(line: str) -> None:
         if line.startswith("before training"):
@@ -398,5 +452,5 @@ def test_the_plan_is_shown_and_nothing_is_written(tmp_path: Path) -> None:
 
     assert result.exit_code == 0
     assert "max_steps              9  (flag)" in result.output
-    assert "nothing was written" in result.output
+    assert "nothing was loaded and nothing was written" in result.output
     assert not (tmp_path / "runs").exists()
