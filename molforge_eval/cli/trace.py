@@ -44,8 +44,8 @@ def trace(run_dir: Path, *, asked: tuple[str, ...], shown: int | str, form: str)
     """Say how numbers of a packet are made: formula, rows by file and line, hashes, and the same computed once more.
 
     RUN is a run directory, a zip archive of one, or a packet PDF. ID is the id of a number, as it stands in the section
-    "How each number is made" of a packet, or a pattern of ids. Without an ID, and for a pattern, the numbers are listed
-    with their values.
+    "How each number is made" of a packet, a pattern of ids, or the address of a point of a curve, curve.NAME@STEP.
+    Without an ID, and for a pattern, the numbers are listed with their values.
 
     \b
     Every number of a run:
@@ -54,15 +54,19 @@ def trace(run_dir: Path, *, asked: tuple[str, ...], shown: int | str, form: str)
       molforge-report trace runs/demo 'curve.*'
     The headline, down to each episode:
       molforge-report trace runs/demo score.mean.difference --rows all
+    What the curve of the loss has at optimizer step 12:
+      molforge-report trace runs/demo curve.loss@12
     From the PDF alone:
       molforge-report trace judge_packet.pdf score.mean.after
 
-    Each number is computed again from the rows as they stand now, and each file is hashed and compared with the seal.
+    Each number is computed again from the rows as they stand now, what a check has counted by checking and playing the
+    run again, and each file is hashed and compared with the seal.
     Exit codes: 0 every number is what its rows give, 1 one is not or a file differs from its seal, 2 wrong usage or no
     such number, 3 a run that cannot be read.
     """
     from molforge_eval.canonical import file_bytes
     from molforge_eval.cli.inputs import ended_like_a_key, expand_run
+    from molforge_eval.cli.progress import show_progress
     from molforge_eval.report.trace import choose, is_pattern, trace_numbers
     from molforge_eval.report.trace_subject import open_subject
     from molforge_eval.report.trace_text import list_text, trace_text
@@ -76,6 +80,9 @@ def trace(run_dir: Path, *, asked: tuple[str, ...], shown: int | str, form: str)
         if is_list and form == "text":
             click.echo(list_text(chosen), nl=False)
             return EXIT_SOUND
-        answer = trace_numbers(subject, chosen, shown=None if shown == _ALL else int(shown))
+        with show_progress(quiet=False) as shown_work:
+            answer = trace_numbers(
+                subject, chosen, shown=None if shown == _ALL else int(shown), on_episodes=shown_work.episodes
+            )
         click.echo(file_bytes(answer).decode() if form == "json" else trace_text(answer), nl=False)
     return EXIT_SOUND if answer.is_sound() else EXIT_FINDINGS

@@ -12,21 +12,23 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
+from importlib import resources
 from typing import Any, NamedTuple
 
 import polars as pl
 
 from molforge_eval import layout
 from molforge_eval.json_positions import lines_of_pointers
+from molforge_eval.ladder import ladder
 from molforge_eval.ledger import Ledger
 from molforge_eval.old_trainer_log import Form
 from molforge_eval.record_files import read_json
 from molforge_eval.report.evidence import Evidence
 from molforge_eval.report.learning import EPISODE_COLUMNS, episode_ends
 from molforge_eval.report.number_book import Number
-from molforge_eval.report.number_rules import RowRule, rule_of
+from molforge_eval.report.number_rules import MEAN, PointRule, RowRule, rule_of
 from molforge_eval.report.quoting import quote
-from molforge_eval.report.series import curve_of, thirds, trainer_rows
+from molforge_eval.report.series import Point, curve_of, thirds, trainer_rows
 from molforge_eval.run_directory import RunDirectory
 
 ARMS = {"before": layout.BEFORE, "after": layout.AFTER}
@@ -34,6 +36,10 @@ CURVES_OF_ENDS = {**EPISODE_COLUMNS, "unfinished": "ended_by", "budget_left": "r
 """Curves over the last lines of training episodes, and the column of each."""
 CURVES_OF_LINES = {"vetoed": "governance_status", "invalid": "status"}
 _ROLLOUT_CURVES = {**CURVES_OF_ENDS, **CURVES_OF_LINES}
+LADDER_TABLE = "molforge_eval/data/ladder.json"
+TABLES = {"reference policies": LADDER_TABLE}
+"""Sources that are tables of the product, and the file of each."""
+SHIPPED = frozenset(TABLES.values())
 _OWN_FIELDS = frozenset({"final_score", "submission_score", "progress_score"})
 _METRIC = "metric "
 _COLUMN = "column "
@@ -76,6 +82,7 @@ class NumberRows:
         rows: list[Row] = []
         if rule is None or rule.sources or not (rule.has_rows() or rule.needs):
             rows = [row for source in number.sources for row in self._of_source(source.file, source.part)]
+            rows += _of_ladder(number.id) if any(source.file in TABLES for source in number.sources) else ()
         if rule is None:
             return rows
         rows += [row for arm in rule.evaluations for row in self._of_episodes(ARMS[arm], rule)]
@@ -85,6 +92,20 @@ class NumberRows:
         rows += self._of_log(rule) if rule.log else ()
         return list({(row.file, row.line, row.pointer): row for row in rows}.values())
 
+    def of_point(self, rule: PointRule, point: Point, before: int) -> list[Row]:
+        """List the rows that one point of a curve is made from.
+
+        Args:
+            rule: The rule of the curve.
+            point: The point.
+            before: Step of the point before it; -1 for the first.
+        """
+        if rule.take == "row":
+            rows = self._run.trainer_log.filter(pl.col("line") == point.line)
+            return list(self._lines(self.trainer_file(), rows, (rule.field,)))
+        lines = take_point(self._run.rollouts, rule, point.step, before)
+        return list(self._lines(layout.ROLLOUTS, lines, (rule.field,)))
+
     def located(self, rows: Sequence[Row]) -> list[Row]:
         """Say on which line of its file each row stands."""
         wanted: dict[str, list[str]] = {}
@@ -93,12 +114,15 @@ class NumberRows:
                 wanted.setdefault(row.file, []).append(row.pointer)
         lines: dict[str, Mapping[str, int]] = {}
         for file, pointers in wanted.items():
-            try:
-                data = self._run.files.read(file, at_most=self._run.limits.file_bytes)
-            except OSError:
-                data = None
+            data = shipped_bytes(file) if file in SHIPPED else self._read(file)
             lines[file] = {} if data is None else lines_of_pointers(data, pointers)
         return [row if row.line else row._replace(line=lines[row.file].get(row.pointer)) for row in rows]
+
+    def _read(self, file: str) -> bytes | None:
+        try:
+            return self._run.files.read(file, at_most=self._run.limits.file_bytes)
+        except OSError:
+            return None
 
     def trainer_file(self) -> str:
         """Name the file that the trainer's rows were read from."""
@@ -245,6 +269,42 @@ def take_lines(rollouts: pl.DataFrame, take: str, fields: Sequence[str]) -> pl.D
         known = rollouts.filter(pl.col(fields[0]).is_not_null())
         return known.filter(pl.col("done").fill_null(value=False)) if take == "done values" else known
     return rollouts
+
+
+def take_point(rollouts: pl.DataFrame, rule: PointRule, step: int, before: int) -> pl.DataFrame:
+    """Take the lines of the rollout log that a point is made from; the words are explained beside the rules."""
+    known = rollouts.filter(pl.col(rule.field).is_not_null())
+    match rule.take:
+        case "ends":
+            ends = episode_ends(rollouts).filter(pl.col("trainer_step") == step)
+            return ends.filter(pl.col(rule.field).is_not_null())
+        case "until":
+            return known.filter(pl.col("trainer_step") <= step)
+        case "stretch":
+            return known.filter((pl.col("line") > before) & (pl.col("line") <= step))
+        case "done stretch":
+            done = known.filter(pl.col("done").fill_null(value=False))
+            return done.filter((pl.col("line") > before) & (pl.col("line") <= step))
+        case _:
+            return rollouts.filter(pl.col("trainer_step") == step)
+
+
+def shipped_bytes(path: str) -> bytes:
+    """Read a file of the product by its path in the repository."""
+    package, _, rest = path.partition("/")
+    return resources.files(package).joinpath(rest).read_bytes()
+
+
+def _of_ladder(number_id: str) -> Iterator[Row]:
+    """Yield what the table of reference policies has for a rung; nothing for a number that is none."""
+    _, task, name = number_id.split(".")
+    for place, rung in enumerate(ladder().rungs):
+        if rung.name == name and task == MEAN:
+            yield Row(LADDER_TABLE, None, f"/rungs/{place}/mean", rung.mean)
+        elif rung.name == name:
+            for number, found in enumerate(rung.tasks):
+                if found.scenario_id == task:
+                    yield Row(LADDER_TABLE, None, f"/rungs/{place}/tasks/{number}/score", found.score)
 
 
 def _tenth(items: list[int], take: str | None) -> list[int]:

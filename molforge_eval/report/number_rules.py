@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from fnmatch import fnmatchcase
 from functools import cache
 from importlib import resources
-from typing import Literal
+from typing import Any, Literal
 
 from molforge_env.frozen import FrozenModel
 
@@ -66,6 +66,34 @@ class RowRule(FrozenModel):
     def has_rows(self) -> bool:
         """Tell whether the rule says of itself which rows are read."""
         return bool(self.evaluations or self.log or self.pointers)
+
+
+PointTake = Literal["row", "ends", "step", "until", "stretch", "done stretch"]
+
+
+class PointRule(FrozenModel):
+    """What the points of some curves are made from."""
+
+    curves: tuple[str, ...]
+    """Patterns of names."""
+    take: PointTake
+    """Which lines are read."""
+    field: str
+    """What is read of a line."""
+    formula: str
+    """How a point is made, in words."""
+    by: str
+    """The function that computes it, as `module:name`."""
+
+
+def point_rule_of(curve: str) -> PointRule:
+    """Find the rule of a curve's points.
+
+    >>> point_rule_of("loss").field, point_rule_of("strict_score").field
+    ('loss', 'episode_score')
+    """
+    rule = next(rule for rule in _points() if any(fnmatchcase(curve, pattern) for pattern in rule.curves))
+    return rule.model_copy(update={"field": rule.field.format(curve)})
 
 
 def rule_of(number_id: str) -> RowRule | None:
@@ -135,6 +163,16 @@ def _filled(rule: RowRule, number_id: str, pattern: str) -> RowRule:
 
 
 @cache
-def _rules() -> tuple[RowRule, ...]:
+def _table() -> dict[str, Any]:
     text = resources.files("molforge_eval").joinpath("data", "number_rules.toml").read_text(encoding="utf-8")
-    return tuple(RowRule.model_validate(entry) for entry in tomllib.loads(text)["rule"])
+    return tomllib.loads(text)
+
+
+@cache
+def _rules() -> tuple[RowRule, ...]:
+    return tuple(RowRule.model_validate(entry) for entry in _table()["rule"])
+
+
+@cache
+def _points() -> tuple[PointRule, ...]:
+    return tuple(PointRule.model_validate(entry) for entry in _table()["point"])

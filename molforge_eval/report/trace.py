@@ -6,10 +6,13 @@ records are read again, and what they give now is set beside it.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
 
 from molforge_env.errors import UsageError
 from molforge_env.frozen import FrozenModel
@@ -18,21 +21,21 @@ from molforge_eval.catalogue import printable, seen
 from molforge_eval.records.fields import Count, Sha256
 from molforge_eval.report.evidence import Evidence
 from molforge_eval.report.number_book import Number, NumberId
-from molforge_eval.report.number_rows import NumberRows, Row
+from molforge_eval.report.number_rows import TABLES, NumberRows, Row
 from molforge_eval.report.number_rules import rule_of
 from molforge_eval.report.recount import is_near
+from molforge_eval.report.trace_checks import OF_CHECKS, OnEpisodes, count_again, why_not_counted
+from molforge_eval.report.trace_files import FileHashes, TracedFile
+from molforge_eval.report.trace_points import CurvePoint, find_point, is_address
 from molforge_eval.report.trace_subject import Subject
-from molforge_eval.run_directory import RunDirectory
-from molforge_eval.sealing import checksum_of
 
+TracedId = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*(\.[A-Za-z0-9_:-]+)+(@[0-9]+)?$", max_length=220)]
 Standing = Literal["equal", "differs", "not recomputed"]
-FileStanding = Literal["as sealed", "differs from the seal", "not sealed", "absent", "no file of the run"]
 SHOWN_ROWS = 10
 _LONGEST_ID = 120
 LONGEST_VALUE = 60
 _DEEPEST = 6
 _NEAREST = 3
-_OF_CHECKS = ("check.", "findings.", "artifacts.")
 _MARKS = frozenset("*?[")
 WORDS_FILE = "report_templates/number_words.json"
 RULES_FILE = "molforge_eval/data/number_rules.toml"
@@ -50,21 +53,6 @@ class TracedRow(FrozenModel):
     """What stands there, cut to a readable length."""
 
 
-class TracedFile(FrozenModel):
-    """A file that rows of a number stand in."""
-
-    path: str
-    rows: Count
-    """Rows of the number, and of the numbers that it needs, in this file."""
-    sha256: Sha256 | None
-    """As the file stands now; `None` when it is absent."""
-    sealed_sha256: Sha256 | None
-    """As `checksums.json` has it; `None` when it does not list the file."""
-    packet_sha256: Sha256 | None
-    """As the packet has it; `None` without a packet, or when it does not name the file."""
-    standing: FileStanding
-
-
 class NeededNumber(FrozenModel):
     """A number that another is made from."""
 
@@ -74,9 +62,10 @@ class NeededNumber(FrozenModel):
 
 
 class TracedNumber(FrozenModel):
-    """A number, followed to its rows."""
+    """A number, or a point of a curve, followed to its rows."""
 
-    id: NumberId
+    id: TracedId
+    """The id of a number, or the address of a point."""
     name: str
     value: float | int | None
     text: str
@@ -119,15 +108,22 @@ class Trace(FrozenModel):
         )
 
 
-def choose(subject: Subject, asked: Sequence[str]) -> tuple[Number, ...]:
-    """List the numbers that ids and patterns name, each once; all of them when nothing is asked.
+Asked = Number | CurvePoint
+
+
+def choose(subject: Subject, asked: Sequence[str]) -> tuple[Asked, ...]:
+    """List the numbers that ids and patterns name, and the points of addresses, each once; all numbers without any.
 
     Raises:
-        UsageError: A name is no number of this run, or a pattern fits none.
+        UsageError: A name is no number and no point of this run, or a pattern fits none.
     """
     known = subject.evidence.by_id
-    chosen: dict[str, Number] = {}
+    chosen: dict[str, Asked] = {}
     for name in asked or ("*",):
+        if is_address(name):
+            point = find_point(subject.evidence, name)
+            chosen[point.id] = point
+            continue
         found = [known[name]] if name in known else [n for n in known.values() if fnmatchcase(n.id, name)]
         if not found:
             raise _unknown(name, tuple(known))
@@ -140,35 +136,56 @@ def is_pattern(name: str) -> bool:
     return not _MARKS.isdisjoint(name)
 
 
-def trace_numbers(subject: Subject, numbers: Sequence[Number], *, shown: int | None = SHOWN_ROWS) -> Trace:
+def trace_numbers(
+    subject: Subject,
+    asked: Sequence[Asked],
+    *,
+    shown: int | None = SHOWN_ROWS,
+    on_episodes: OnEpisodes | None = None,
+) -> Trace:
     """Follow numbers to their rows.
 
     Args:
         subject: The run.
-        numbers: Numbers of its evidence.
+        asked: Numbers of its evidence and points of its curves. For a number that a check has counted the run is
+            checked, and played again where it was for the packet.
         shown: Rows that are listed of each; all when `None`.
+        on_episodes: Called with episodes played again and episodes in all.
     """
     run = subject.run
+    again = dict(subject.again.by_id)
+    if any(one.id.startswith(OF_CHECKS) for one in asked):
+        again |= count_again(subject, on_episodes)
     rows = NumberRows(run, subject.again)
-    hashes = _Hashes(run, subject)
+    hashes = FileHashes(subject)
     return Trace(
         trace_version=1,
         run=printable(run.name),
         run_format=run.format_version,
         has_packet=subject.has_packet,
         root_sha256=None if run.checksums is None else run.checksums.root_sha256,
-        numbers=tuple(_trace(subject, number, rows, hashes, shown) for number in numbers),
+        numbers=tuple(
+            _trace_point(subject, one, rows, hashes, shown)
+            if isinstance(one, CurvePoint)
+            else _trace(subject, one, again.get(one.id), rows, hashes, shown)
+            for one in asked
+        ),
     )
 
 
-def _trace(subject: Subject, number: Number, rows: NumberRows, hashes: _Hashes, shown: int | None) -> TracedNumber:
+def _trace(
+    subject: Subject,
+    number: Number,
+    again: Number | None,
+    rows: NumberRows,
+    hashes: FileHashes,
+    shown: int | None,
+) -> TracedNumber:
     own, below = rows.of(number), _rows_below(subject, number, rows)
     listed = own or below
     rule = rule_of(number.id)
-    again = subject.again.by_id.get(number.id)
     standing, reason = _standing(subject, number, again)
-    files = dict.fromkeys(source.file for source in number.sources)
-    counts = dict.fromkeys(files, 0)
+    counts = dict.fromkeys((source.file for source in number.sources if source.file not in TABLES), 0)
     for row in (*own, *below):
         counts[row.file] = counts.get(row.file, 0) + 1
     return TracedNumber(
@@ -188,6 +205,44 @@ def _trace(subject: Subject, number: Number, rows: NumberRows, hashes: _Hashes, 
         rows=tuple(_traced(row) for row in rows.located(listed if shown is None else listed[:shown])),
         files=tuple(hashes.file(path, count) for path, count in counts.items()),
     )
+
+
+def _trace_point(
+    subject: Subject, asked: CurvePoint, rows: NumberRows, hashes: FileHashes, shown: int | None
+) -> TracedNumber:
+    found = asked.rows(rows)
+    counts = Counter(row.file for row in found)
+    standing, reason, again = _standing_of_point(subject, asked)
+    return TracedNumber(
+        id=asked.id,
+        name=asked.name,
+        value=asked.point.value,
+        text=asked.text,
+        reason="the logged number was not finite" if asked.point.value is None else None,
+        formula=asked.rule.formula,
+        formula_file=RULES_FILE,
+        computed_by=asked.rule.by,
+        again=again,
+        standing=standing,
+        standing_reason=reason,
+        needs=(),
+        row_count=len(found),
+        rows=tuple(_traced(row) for row in rows.located(found if shown is None else found[:shown])),
+        files=tuple(hashes.file(path, count) for path, count in counts.items()),
+    )
+
+
+def _standing_of_point(subject: Subject, asked: CurvePoint) -> tuple[Standing, str, float | None]:
+    log = layout.TRAINER_LOG if asked.rule.take == "row" else layout.ROLLOUTS
+    if _is_left_out(subject, log):
+        return "not recomputed", f"the packet does not carry {log}; trace the run itself", None
+    try:
+        again = find_point(subject.again, asked.id).point.value
+    except UsageError:
+        return "differs", "the records give no such point", None
+    if not is_near(asked.point.value, again):
+        return "differs", f"the records give {seen(again)}", again
+    return "equal", "the records give the same", again
 
 
 def _rows_below(subject: Subject, number: Number, rows: NumberRows) -> list[Row]:
@@ -220,8 +275,9 @@ def _standing(subject: Subject, number: Number, again: Number | None) -> tuple[S
     gone = [file for file in files if _is_left_out(subject, file)]
     if gone:
         return "not recomputed", f"the packet does not carry {gone[0]}; trace the run itself"
-    if number.id.startswith(_OF_CHECKS):
-        return "not recomputed", "it counts what a check looked at: `molforge-eval verify RUN` counts it again"
+    barred = why_not_counted(subject, number.id)
+    if barred is not None:
+        return "not recomputed", barred
     if again is None:
         return "differs", "the records give no such number"
     if not is_near(number.value, again.value):
@@ -246,50 +302,6 @@ def _shown_value(value: Any) -> str:
         return f"{len(value)} items"
     text = printable(str(value))
     return text if len(text) <= LONGEST_VALUE else f"{text[:LONGEST_VALUE]}…"
-
-
-class _Hashes:
-    """The hash of each file once, beside those of the seal and of the packet."""
-
-    def __init__(self, run: RunDirectory, subject: Subject) -> None:
-        self._run = run
-        self._sealed = {} if run.checksums is None else {entry.path: entry.sha256 for entry in run.checksums.files}
-        self._packet: dict[str, str] = {}
-        if subject.has_packet:
-            self._packet = {artifact.path: artifact.sha256 for artifact in subject.evidence.artifacts}
-        self._now: dict[str, str | None] = {}
-
-    def file(self, path: str, rows: int) -> TracedFile:
-        """Hash a file and compare."""
-        if path not in self._now:
-            self._now[path] = self._hash(path)
-        now, sealed = self._now[path], self._sealed.get(path)
-        packet = self._packet.get(path)
-        return TracedFile(
-            path=path,
-            rows=rows,
-            sha256=now,
-            sealed_sha256=sealed,
-            packet_sha256=packet,
-            standing=_file_standing(path, now, sealed, packet),
-        )
-
-    def _hash(self, path: str) -> str | None:
-        try:
-            return checksum_of(self._run.files, path).sha256 if path in self._run.files else None
-        except OSError:
-            return None
-
-
-def _file_standing(path: str, now: str | None, sealed: str | None, packet: str | None) -> FileStanding:
-    if now is None:
-        return "absent" if layout.is_record(path) else "no file of the run"
-    if (sealed or packet) is None:
-        return "not sealed"
-    is_equal = now == (now if sealed is None else sealed) and now == (now if packet is None else packet)
-    if not is_equal:
-        return "differs from the seal"
-    return "not sealed" if sealed is None else "as sealed"
 
 
 def _unknown(name: str, known: Sequence[str]) -> UsageError:

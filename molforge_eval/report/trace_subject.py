@@ -13,12 +13,14 @@ from molforge_env.errors import UnreadableError
 from molforge_eval import layout
 from molforge_eval.ledger import Ledger
 from molforge_eval.record_files import read_json
+from molforge_eval.report.assembly import assemble_evidence
+from molforge_eval.report.checking import check_run
 from molforge_eval.report.evidence import Evidence
 from molforge_eval.report.number_book import Number, NumberWords, words_of
+from molforge_eval.report.old_assembly import assemble_old_evidence
 from molforge_eval.report.recount import assemble_again
 from molforge_eval.run_directory import RunDirectory
 from molforge_eval.shape import shape_of
-from molforge_eval.validate import validate_loaded
 
 
 class Subject(NamedTuple):
@@ -42,7 +44,8 @@ def open_subject(run: RunDirectory) -> Subject:
     if packet is not None:
         again = assemble_again(run, packet.findings)
         return Subject(run, _in_own_words(packet, again), again, has_packet=True)
-    evidence = assemble_again(run, validate_loaded(run).findings)
+    assemble = assemble_old_evidence if run.format_version == 0 else assemble_evidence
+    evidence = assemble(check_run(run, replay=False))
     return Subject(run, evidence, evidence, has_packet=False)
 
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from molforge_eval.catalogue import printable, short
-from molforge_eval.report.number_book import Number
-from molforge_eval.report.trace import NeededNumber, Trace, TracedFile, TracedNumber, TracedRow
+from molforge_eval.report.trace import Asked, NeededNumber, Trace, TracedNumber, TracedRow
+from molforge_eval.report.trace_files import TracedFile
 
 _INDENT = "  "
 _WIDEST_VALUE = 24
 
 
-def list_text(numbers: Sequence[Number]) -> str:
+def list_text(numbers: Sequence[Asked]) -> str:
     """List numbers, one a line: id, value, name."""
     widest = max((len(number.id) for number in numbers), default=0)
     shown = max((min(len(number.text), _WIDEST_VALUE) for number in numbers), default=0)

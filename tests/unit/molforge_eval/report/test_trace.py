@@ -15,7 +15,7 @@ from molforge_eval import layout
 from molforge_eval.archive import pack_run
 from molforge_eval.cli.report import cli
 from molforge_eval.report.build import PacketOptions, build_packet
-from molforge_eval.report.number_rows import NumberRows
+from molforge_eval.report.number_rows import LADDER_TABLE, NumberRows
 from molforge_eval.report.number_rules import rule_of
 from molforge_eval.report.trace import choose, trace_numbers
 from molforge_eval.report.trace_subject import open_subject
@@ -23,6 +23,7 @@ from molforge_eval.run_directory import load
 from molforge_eval.sealing import seal_run
 from molforge_eval.shape import shape_of
 
+ROOT = Path(__file__).resolve().parents[4]
 OPTIONS = PacketOptions(html=False, pdf=False, replay=False, pack=False)
 
 
@@ -83,7 +84,8 @@ def test_a_row_is_named_by_the_line_on_which_its_value_stands(name, request) -> 
 
     assert len(rows) > 100
     for row in rows:
-        line = (root / row.file).read_text().splitlines()[row.line - 1]
+        folder = ROOT if row.file == LADDER_TABLE else root
+        line = (folder / row.file).read_text().splitlines()[row.line - 1]
         key = row.pointer.rpartition("/")[2]
         if row.file.endswith(".jsonl"):
             value = orjson.loads(line)
@@ -125,7 +127,10 @@ def test_a_number_names_the_numbers_that_it_is_made_from(packed) -> None:
     assert [needed.id for needed in number.needs[0].needs] == [
         f"score.{task}.before" for task in ("level_0_easy", "level_1_medium", "level_2_hard")
     ]
-    assert {file.path: file.standing for file in number.files} == dict.fromkeys(layout.EVALUATIONS, "as sealed")
+    assert {file.path: file.standing for file in number.files} == {
+        **dict.fromkeys(layout.EVALUATIONS, "as sealed"),
+        LADDER_TABLE: "ships with the product",
+    }
 
 
 def test_a_number_of_the_packet_that_the_records_do_not_give_is_code_1(packed, tmp_path, capsys) -> None:
