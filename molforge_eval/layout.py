@@ -21,6 +21,7 @@ PLOT_DATA = "plots/plot_data.json"
 ADAPTER_FOLDER = "adapters"
 ADAPTER_CONFIG = "adapters/adapter_config.json"
 ADAPTER_WEIGHTS = "adapters/adapter_model.safetensors"
+ADAPTER_CARD = "adapters/README.md"
 CHECKSUMS = "checksums.json"
 EVIDENCE = "evidence.json"
 PACKET_HTML = "judge_packet.html"
@@ -73,7 +74,7 @@ _RECORD_PATTERNS = (
     "adapters/vocab.json",
     "adapters/merges.txt",
     "adapters/tokenizer.model",
-    "adapters/README.md",
+    ADAPTER_CARD,
 )
 
 

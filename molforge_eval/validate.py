@@ -13,6 +13,7 @@ from molforge_eval import layout
 from molforge_eval.catalogue import LEVELS, Level, entry_of, finding, printable
 from molforge_eval.checks import (
     adapters,
+    card,
     comparability,
     configuration,
     evaluations,
@@ -76,6 +77,7 @@ CHECKS: Mapping[str, Check] = {
     "tables": tables.check,
     "plots": plots.check,
     "adapters": adapters.check,
+    "card": card.check,
     "packet": packet.check,
     "privacy": privacy.check,
 }

@@ -15,6 +15,7 @@ from molforge_eval.canonical import file_bytes
 from molforge_eval.checks.tensors import digest_weights
 from molforge_eval.limits import DEFAULT_LIMITS
 from molforge_eval.records.manifest import AdapterIdentity
+from molforge_eval.report.model_card import write_card
 from molforge_eval.report.plots import draw_plots
 from molforge_eval.run_directory import load
 from molforge_eval.run_summary import compute_summary
@@ -48,7 +49,7 @@ def export_adapter(policy: Policy, base_model: str, folder: Path) -> AdapterIden
             not layout.is_record(f"{layout.ADAPTER_FOLDER}/{path.relative_to(target).as_posix()}")
             or path.name == "README.md"
         ):
-            # Not the card either: it is an unfilled form.
+            # The libraries' card is an unfilled form; ours is written when there is something to say.
             path.unlink()
         elif path.suffix == ".json":
             _tidy(path)
@@ -76,9 +77,13 @@ def identify_adapter(folder: Path, shown: str) -> AdapterIdentity:
 
 
 def prepare_run(folder: Path) -> None:
-    """Draw the pictures and write the summary."""
+    """Draw the pictures, write the summary, and the card of the adapter where there is one."""
     draw_plots(folder)
-    write_whole(folder / layout.SUMMARY, file_bytes(compute_summary(load(folder))))
+    run = load(folder)
+    write_whole(folder / layout.SUMMARY, file_bytes(compute_summary(run)))
+    card = write_card(run)
+    if card is not None and (folder / layout.ADAPTER_FOLDER).is_dir():
+        write_whole(folder / layout.ADAPTER_CARD, card.encode())
 
 
 def finish_run(folder: Path) -> Path:

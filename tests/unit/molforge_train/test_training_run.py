@@ -22,6 +22,7 @@ from molforge_eval.calls import call_tool
 from molforge_eval.plan import plan_digest
 from molforge_eval.records import EvaluationPlan, RunManifest
 from molforge_eval.replay import verify
+from molforge_eval.report.model_card import write_card
 from molforge_eval.run_directory import load
 from molforge_eval.training_reward import conduct_of, training_reward
 from molforge_eval.validate import validate
@@ -82,7 +83,8 @@ def test_every_artifact_is_there_and_nothing_else(sample: Sample) -> None:
 
     assert wanted <= found
     assert all(layout.is_packed(path) for path in found)
-    assert not any("ref" in path.split("/") or "README" in path for path in found)
+    assert layout.ADAPTER_CARD in found
+    assert not any("ref" in path.split("/") for path in found)
 
 
 def test_validation_finds_nothing(sample: Sample) -> None:
@@ -145,6 +147,17 @@ def test_the_log_has_a_row_a_step_with_score_and_parts_beside_the_reward(sample:
         assert sum(parts) == pytest.approx(row["reward"], abs=1e-5)
         assert 0.0 <= row["strict_score"] <= 1.0
         assert row["rewards/episode_reward/mean"] == row["reward"]
+
+
+def test_the_card_of_the_adapter_is_sealed_and_says_what_the_records_give(sample: Sample) -> None:
+    card = (sample.folder / layout.ADAPTER_CARD).read_text("utf-8")
+    manifest = load(sample.folder).manifest
+
+    assert card == write_card(load(sample.folder))
+    assert layout.ADAPTER_CARD in (sample.folder / layout.CHECKSUMS).read_text()
+    assert manifest.output_adapter.sha256 in card
+    assert "3 of 3; learning rate" in card
+    assert str(Path.home()) + "/" not in card
 
 
 def test_every_training_episode_plays_again_from_its_lines_alone(sample: Sample) -> None:
