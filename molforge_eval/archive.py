@@ -52,6 +52,10 @@ OUT_OF_SPACE = (errno.ENOSPC, errno.EDQUOT)
 """Numbers of the errors by which a disk, or what a user may have of it, says that it is full."""
 
 
+class NoRoomError(UnreadableError):
+    """There is no place to unpack to: a trouble of this machine, which says nothing of what was to be read."""
+
+
 class PackedRun(NamedTuple):
     """What went into an archive and what was left out."""
 
@@ -106,21 +110,21 @@ def make_holder(kind: str) -> Path:
         kind: What is unpacked, in small letters.
 
     Raises:
-        UnreadableError: There is no folder for temporary files that can be written.
+        NoRoomError: There is no folder for temporary files that can be written.
     """
     try:
         return make_scratch(kind)
     except OSError as error:
         what = f"nothing can be unpacked: {error.strerror or error}"
-        raise UnreadableError(
+        raise NoRoomError(
             what, where="TMPDIR", mend="Name a folder that you may write, with room, in TMPDIR."
         ) from error
 
 
-def without_room(path: Path, error: OSError) -> UnreadableError:
+def without_room(path: Path, error: OSError) -> NoRoomError:
     """Say that the disk that a file is unpacked to is full."""
     what = f"there is no room to unpack {printable(path.name)}: {error.strerror}"
-    return UnreadableError(what, where=tempfile.gettempdir(), mend="Make room there, or name another folder in TMPDIR.")
+    return NoRoomError(what, where=tempfile.gettempdir(), mend="Make room there, or name another folder in TMPDIR.")
 
 
 def unpack_archive(path: Path, limits: Limits = DEFAULT_LIMITS) -> UnpackedRun:

@@ -90,6 +90,15 @@ def is_record(path: str) -> bool:
     return any(path.count("/") == pattern.count("/") and fnmatchcase(path, pattern) for pattern in _RECORD_PATTERNS)
 
 
+def leads_to_record(path: str) -> bool:
+    """Tell whether a path of a directory is a record, or a folder that holds records.
+
+    >>> leads_to_record("adapters"), leads_to_record("eval_plan.json"), leads_to_record("etc")
+    (True, True, False)
+    """
+    return is_record(path) or any(name.startswith(f"{path}/") for name in (*_RECORD_FILES, *_RECORD_PATTERNS))
+
+
 def is_packed(path: str) -> bool:
     """Tell whether a path goes into the archive: the records, their seal, and the packet."""
     return is_record(path) or path == CHECKSUMS or path in PACKET_FILES

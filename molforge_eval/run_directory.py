@@ -182,6 +182,9 @@ def _holding_none(path: Path, files: RunFiles, found: Sequence[Finding]) -> Unre
     """Say what a folder holds that is no run; one of several runs is a mistake that people make."""
     what, mend = f"{path} holds none of the files of a run", f"Name the folder that holds {layout.MANIFEST}."
     refused = [item for item in found if item.code.startswith(_REFUSED)]
+    if path.is_dir():
+        # What is not followed in a folder of something else says nothing of a run.
+        refused = [item for item in refused if item.where.file is None or layout.leads_to_record(item.where.file)]
     if refused:
         first, more = refused[0], f", and {len(refused) - 1} more" if len(refused) > 1 else ""
         what += f": {first.where.file or first.code} was refused ({first.what}){more}"
@@ -196,6 +199,8 @@ def _holding_none(path: Path, files: RunFiles, found: Sequence[Finding]) -> Unre
             mend = f"Name each of them: molforge-eval validate {shlex.quote(f'{path}/*')}"
     elif inside and path.is_dir():
         mend = f"Name the folder in it: {shlex.quote(str(path / inside[0]))}"
+    elif path.is_dir() and layout.PACKET_PDF in files.sizes:
+        mend = f"Name the packet in it: {shlex.quote(str(path / layout.PACKET_PDF))}"
     return UnreadableError(what, where=str(path), mend=mend)
 
 

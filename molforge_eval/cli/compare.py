@@ -9,7 +9,7 @@ import click
 
 from molforge_env.command_line import report_error
 from molforge_env.errors import EXIT_SOUND
-from molforge_eval.cli.paths import line_of, text_of
+from molforge_eval.cli.paths import FolderName, line_of, text_of
 from molforge_eval.cli.progress import show_progress
 from molforge_eval.cli.titles import take_title
 
@@ -20,10 +20,10 @@ _FIELDS = ("difference", "low", "high", "p", "holm", "seeds")
 
 
 @click.command(short_help="Hold several runs against each other on one page.")
-@click.argument("runs", type=click.Path(path_type=Path, readable=False), metavar="RUN...", nargs=-1, required=True)
+@click.argument("runs", type=click.Path(readable=False), metavar="RUN...", nargs=-1, required=True)
 @click.option(
     "--out",
-    type=click.Path(file_okay=False, path_type=Path),
+    type=FolderName(),
     default=Path(),
     help="Folder to write to; the working directory when absent. Not one of the runs.",
 )
@@ -40,13 +40,13 @@ _FIELDS = ("difference", "low", "high", "p", "holm", "seeds")
 @click.option("--paper", type=click.Choice(["A4", "letter"]), default="A4", show_default=True, help="Sheet of the PDF.")
 @click.option(
     "--templates",
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    type=FolderName(exists=True),
     help="Folder whose templates stand for the shipped ones of the same name.",
 )
 @click.option("--open", "is_opened", is_flag=True, help="Open the page in the browser.")
 @click.option("--json", "as_json", is_flag=True, help="Print the paths, the outcome and every pair as JSON.")
 @click.option("--quiet", is_flag=True, help="Print errors only.")
-def compare(runs: tuple[Path, ...], *, out: Path, quiet: bool, **given: Any) -> int:
+def compare(runs: tuple[str, ...], *, out: Path, quiet: bool, **given: Any) -> int:
     """Check two to twelve runs and hold their scores against each other: comparison.html, .pdf and .json.
 
     RUN is a run directory, a zip archive of one, a packet PDF, or a pattern in quotes.

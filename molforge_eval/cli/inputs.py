@@ -77,6 +77,8 @@ def expand_run(given: Path | str) -> Path:
 
 def _matches_of(given: Path | str) -> tuple[Path, ...]:
     name = Path(given)
+    if given == "":
+        raise UsageError("the name of the run is empty", where=_WHERE, mend="Name a folder, an archive or a packet.")
     if os.path.lexists(name) or not _MARKS.intersection(str(name)):
         return (name,)
     parts = name.parts

@@ -12,7 +12,7 @@ from molforge_env.command_line import report_error
 from molforge_env.command_line import run as run_command
 from molforge_env.errors import EXIT_SOUND, UsageError
 from molforge_eval.cli.compare import compare
-from molforge_eval.cli.paths import line_of, text_of
+from molforge_eval.cli.paths import FolderName, line_of, text_of
 from molforge_eval.cli.progress import show_progress
 from molforge_eval.cli.titles import take_title
 from molforge_eval.cli.trace import trace
@@ -37,9 +37,7 @@ cli.add_command(trace)
 
 @cli.command(short_help="Check a run and write its packet.")
 @click.argument("run_dir", type=click.Path(readable=False), metavar="RUN")
-@click.option(
-    "--out", type=click.Path(file_okay=False, path_type=Path), help="Folder to write to; the run's own when absent."
-)
+@click.option("--out", type=FolderName(), help="Folder to write to; the run's own when absent.")
 @click.option("--html/--no-html", default=True, show_default=True, help="Write judge_packet.html.")
 @click.option("--pdf/--no-pdf", default=True, show_default=True, help="Write judge_packet.pdf.")
 @click.option("--title", help="Title of the packet.")
@@ -54,7 +52,7 @@ cli.add_command(trace)
 @click.option("--paper", type=click.Choice(["A4", "letter"]), default="A4", show_default=True, help="Sheet of the PDF.")
 @click.option(
     "--templates",
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    type=FolderName(exists=True),
     help="Folder whose templates stand for the shipped ones of the same name.",
 )
 @click.option(

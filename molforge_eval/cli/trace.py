@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import click
@@ -27,7 +26,7 @@ class RowCount(click.ParamType):  # type: ignore[type-arg] # it yields a number,
 
 
 @click.command(short_help="Follow a number to its rows.")
-@click.argument("run_dir", type=click.Path(path_type=Path, readable=False), metavar="RUN")
+@click.argument("run_dir", type=click.Path(readable=False), metavar="RUN")
 @click.argument("asked", nargs=-1, metavar="[ID]...")
 @click.option(
     "--rows", "shown", type=RowCount(), default=10, show_default=True, help="Rows to list of each number, or all."
@@ -40,7 +39,7 @@ class RowCount(click.ParamType):  # type: ignore[type-arg] # it yields a number,
     show_default=True,
     help="Text for a person, or one object for a program (schemas/trace.schema.json).",
 )
-def trace(run_dir: Path, *, asked: tuple[str, ...], shown: int | str, form: str) -> int:
+def trace(run_dir: str, *, asked: tuple[str, ...], shown: int | str, form: str) -> int:
     """Say how numbers of a packet are made: formula, rows by file and line, hashes, and the same computed once more.
 
     RUN is a run directory, a zip archive of one, or a packet PDF. ID is the id of a number, as it stands in the section

@@ -8,21 +8,23 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Literal
 
 from pydantic import Field
 
-from molforge_env.errors import MolForgeError, UsageError
+from molforge_env.errors import MolForgeError, UnreadableError, UsageError
 from molforge_env.frozen import FrozenModel
 from molforge_eval import layout
 from molforge_eval.archive import pack_run
 from molforge_eval.canonical import file_bytes
+from molforge_eval.catalogue import printable
 from molforge_eval.records.fields import utc_text
 from molforge_eval.regeneration_models import Wish
 from molforge_eval.report.assembly import DEFAULT_TITLE, LONGEST_TITLE, assemble_evidence
 from molforge_eval.report.checking import CheckStage, OnEpisodes, check_run, without_packet
-from molforge_eval.report.delivery import deliver, make_folder
+from molforge_eval.report.delivery import OUT_OF_SPACE, deliver, made_folder, own_turn, refuse_inside
 from molforge_eval.report.evidence import Evidence
 from molforge_eval.report.figures import draw_figures
 from molforge_eval.report.old_assembly import assemble_old_evidence
@@ -104,7 +106,13 @@ def build_packet(
     options = PacketOptions() if options is None else options
     tell = on_stage or (lambda _stage: None)
     run_dir = Path(run_dir)
-    folder = _folder_for(run_dir, None if out is None else Path(out))
+    with _folder_for(run_dir, None if out is None else Path(out)) as folder:
+        return _build(run_dir, folder, options, tell, on_episodes)
+
+
+def _build(
+    run_dir: Path, folder: Path, options: PacketOptions, tell: OnStage, on_episodes: OnEpisodes | None
+) -> Packet:
     tell("read")
     # Held until the end: an unpacked archive lives as long as the run that was read from it.
     loaded = load(run_dir)
@@ -124,11 +132,12 @@ def build_packet(
             tell("paper")
             paper, fault = _print_paper(run, evidence, figures, own, options)
     tell("write")
-    deliver(folder, {layout.EVIDENCE: own, layout.PACKET_HTML: page, layout.PACKET_PDF: paper}, what="packet")
     archive = None
-    if options.pack and run_dir.is_dir() and folder == run_dir:
-        tell("pack")
-        archive = _pack(run_dir)
+    with own_turn(folder):
+        deliver(folder, {layout.EVIDENCE: own, layout.PACKET_HTML: page, layout.PACKET_PDF: paper}, what="packet")
+        if options.pack and run_dir.is_dir() and folder == run_dir:
+            tell("pack")
+            archive = _pack(run_dir)
     return Packet(
         evidence=evidence,
         evidence_file=folder / layout.EVIDENCE,
@@ -180,24 +189,26 @@ def _pack(run_dir: Path) -> Path:
     try:
         pack_run(run_dir, archive)
     except OSError as error:
-        raise UsageError(
+        kind = UnreadableError if error.errno in OUT_OF_SPACE else UsageError
+        raise kind(
             f"the archive cannot be written: {error.strerror or error}",
-            where=str(archive),
+            where=printable(str(archive)),
             mend="The packet is written; leave the archive out with --no-pack.",
         ) from error
     return archive
 
 
-def _folder_for(run_dir: Path, out: Path | None) -> Path:
-    if out is not None:
-        return make_folder(out)
+def _folder_for(run_dir: Path, out: Path | None) -> AbstractContextManager[Path]:
+    if out is not None and not (run_dir.is_dir() and out.is_dir() and out.samefile(run_dir)):
+        refuse_inside(out, run_dir, what="packet")
+        return made_folder(out)
     if run_dir.is_file():
         raise UsageError(
-            f"{run_dir.name} is a file, and a packet is not written into one",
+            f"{printable(run_dir.name)} is a file, and a packet is not written into one",
             where=str(run_dir),
             mend="Say where to write it: --out FOLDER.",
         )
-    return run_dir
+    return nullcontext(run_dir)
 
 
 def _enclosures(run: RunDirectory, options: PacketOptions) -> tuple[Enclosure, ...]:

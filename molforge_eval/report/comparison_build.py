@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -11,6 +12,7 @@ from pydantic import Field
 
 from molforge_env.errors import MolForgeError, UnreadableError, UsageError
 from molforge_env.frozen import FrozenModel
+from molforge_eval.archive import NoRoomError
 from molforge_eval.canonical import file_bytes
 from molforge_eval.ladder import ladder
 from molforge_eval.records.fields import utc_text
@@ -21,7 +23,7 @@ from molforge_eval.report.comparison_assembly import DEFAULT_TITLE, assemble_com
 from molforge_eval.report.comparison_chart import NARROW, WIDE, comparison_chart, has_score
 from molforge_eval.report.comparison_evidence import ComparisonEvidence
 from molforge_eval.report.comparison_pages import render_comparison_page, write_comparison_sheet
-from molforge_eval.report.delivery import deliver, make_folder
+from molforge_eval.report.delivery import deliver, made_folder, own_turn, refuse_inside
 from molforge_eval.report.paper import UNDATED, Enclosure, PaperLimits, PaperSize, print_sheet
 from molforge_eval.report.render import Svg, svg_of
 from molforge_eval.report.rivals import Entry, Rival, enter_runs
@@ -104,14 +106,18 @@ def compare_runs(
     options = ComparisonOptions() if options is None else options
     tell = on_stage or (lambda _stage: None)
     paths = [Path(run) for run in runs]
-    folder = _folder_for(Path(out), paths)
-    entries = []
-    for number, path in enumerate(paths, start=1):
+    with _folder_for(Path(out), paths) as folder:
+        entries = []
+        for number, path in enumerate(paths, start=1):
+            if on_run is not None:
+                on_run(number, len(paths), path.name or str(path))
+            entries.append(_enter(path, options, tell, on_episodes))
         if on_run is not None:
-            on_run(number, len(paths), path.name or str(path))
-        entries.append(_enter(path, options, tell, on_episodes))
-    if on_run is not None:
-        on_run(len(paths), len(paths), "")
+            on_run(len(paths), len(paths), "")
+        return _compare(entries, folder, options, tell)
+
+
+def _compare(entries: Sequence[Entry], folder: Path, options: ComparisonOptions, tell: OnStage) -> Comparison:
     faults = tuple(entry.fault for entry in entries if entry.fault is not None)
     if len(entries) - len(faults) < FEWEST_RUNS:
         raise faults[0]
@@ -130,7 +136,8 @@ def compare_runs(
             tell("paper")
             paper, fault = _print(evidence, figures, own, rivals, options)
     tell("write")
-    deliver(folder, {COMPARISON_EVIDENCE: own, COMPARISON_HTML: page, COMPARISON_PDF: paper}, what="comparison")
+    with own_turn(folder):
+        deliver(folder, {COMPARISON_EVIDENCE: own, COMPARISON_HTML: page, COMPARISON_PDF: paper}, what="comparison")
     return Comparison(
         evidence=evidence,
         evidence_file=folder / COMPARISON_EVIDENCE,
@@ -141,16 +148,14 @@ def compare_runs(
     )
 
 
-def _folder_for(out: Path, paths: Sequence[Path]) -> Path:
+def _folder_for(out: Path, paths: Sequence[Path]) -> AbstractContextManager[Path]:
     if not FEWEST_RUNS <= len(paths) <= MOST_RUNS:
         runs = "1 run" if len(paths) == 1 else f"{len(paths)} runs"
         mend = f"Name {FEWEST_RUNS} to {MOST_RUNS} of them: molforge-report compare RUN RUN."
         raise UsageError(f"{runs} cannot be compared", where="RUN", mend=mend)
     for path in paths:
-        if path.is_dir() and out.resolve().is_relative_to(path.resolve()):
-            what = f"the comparison would stand in the run {path.name or path}, which is sealed"
-            raise UsageError(what, where="--out", mend="Name a folder outside the runs: --out FOLDER.")
-    return make_folder(out)
+        refuse_inside(out, path, what="comparison")
+    return made_folder(out)
 
 
 def _enter(path: Path, options: ComparisonOptions, tell: OnStage, on_episodes: OnEpisodes | None) -> Entry:
@@ -158,8 +163,9 @@ def _enter(path: Path, options: ComparisonOptions, tell: OnStage, on_episodes: O
     try:
         loaded = load(path)
     except UnreadableError as error:
-        if not path.exists():
-            # A name that was mistyped is said at once, before the other runs are played.
+        if isinstance(error, NoRoomError) or not path.exists():
+            # A name that was mistyped is said at once, before the other runs are played; a full disk says nothing of
+            # a run.
             raise
         return Entry(path, None, error)
     checked = check_run(without_packet(loaded), replay=options.replay, on_stage=tell, on_episodes=on_episodes)

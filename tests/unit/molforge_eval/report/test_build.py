@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import orjson
@@ -180,3 +182,31 @@ def test_a_page_that_is_not_asked_for_does_not_stay_from_an_older_packet(packet,
     assert made.pdf is None
     assert not (folder / layout.PACKET_HTML).exists()
     assert not (folder / layout.PACKET_PDF).exists()
+
+
+def test_a_folder_inside_the_run_is_refused_and_the_run_by_another_name_is_the_run(run_copy, tmp_path) -> None:
+    options = PacketOptions(html=False, pdf=False, replay=False)
+    with pytest.raises(UsageError, match="would stand in the run"):
+        build_packet(run_copy, out=run_copy / "logs", options=options)
+    (tmp_path / "link").symlink_to(run_copy)
+    made = build_packet(run_copy, out=tmp_path / "link", options=options)
+
+    assert made.evidence_file == run_copy / layout.EVIDENCE
+    assert made.archive is not None
+
+
+def test_a_disk_without_room_for_the_archive_is_unreadable_and_the_packet_stands(run_copy) -> None:
+    program = """
+import resource, sys
+from molforge_eval.report.build import PacketOptions, build_packet
+options = {"html": False, "pdf": False, "replay": False}
+made = build_packet(sys.argv[1], options=PacketOptions(pack=False, **options))
+most = made.evidence_file.stat().st_size
+resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
+build_packet(sys.argv[1], options=PacketOptions(**options))
+"""
+    done = subprocess.run([sys.executable, "-c", program, run_copy], check=False, capture_output=True, text=True)
+
+    assert "UnreadableError: the archive cannot be written: File too large" in done.stderr
+    assert (run_copy / layout.EVIDENCE).is_file()
+    assert [path.name for path in run_copy.parent.iterdir()] == [run_copy.name]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from molforge_env.errors import UsageError
-from molforge_eval.report.delivery import deliver, make_folder
+from molforge_eval.report.delivery import deliver, made_folder, own_turn, refuse_inside
 
 NAMES = ("evidence.json", "page.html", "paper.pdf")
 KILLED = """
@@ -97,8 +97,57 @@ def test_a_link_is_replaced_and_not_followed(tmp_path) -> None:
     assert not (tmp_path / "page.html").is_symlink()
 
 
-def test_a_folder_that_cannot_be_made_is_named(tmp_path) -> None:
+@pytest.mark.parametrize("name", ["file/inner", "file", "loop", "nowhere"])
+def test_a_folder_that_cannot_be_made_is_named(tmp_path, name) -> None:
     (tmp_path / "file").write_bytes(b"")
+    (tmp_path / "loop").symlink_to("loop")
+    (tmp_path / "nowhere").symlink_to("absent")
 
-    with pytest.raises(UsageError, match="cannot be made"):
-        make_folder(tmp_path / "file" / "inner")
+    with pytest.raises(UsageError, match="cannot be made"), made_folder(tmp_path / name):
+        pass
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "loop", "nowhere"]
+
+
+def test_a_folder_that_was_made_goes_again_when_nothing_comes_into_it(tmp_path) -> None:
+    with pytest.raises(KeyboardInterrupt), made_folder(tmp_path / "new" / "inner"):
+        raise KeyboardInterrupt
+    assert list(tmp_path.iterdir()) == []
+    with made_folder(tmp_path / "new" / "inner") as folder:
+        (folder / "file").write_bytes(b"")
+    with pytest.raises(KeyError), made_folder(tmp_path / "new" / "inner"):
+        raise KeyError
+    assert (tmp_path / "new" / "inner" / "file").is_file()
+    with pytest.raises(KeyError), made_folder(tmp_path):
+        raise KeyError
+    assert tmp_path.is_dir()
+
+
+@pytest.mark.parametrize("name", [".page.html.part", "page.html"])
+def test_a_folder_in_the_place_of_a_file_or_of_its_draft_is_three_lines(tmp_path, name) -> None:
+    (tmp_path / name).mkdir()
+
+    with pytest.raises(UsageError, match="the packet cannot be written: Is a directory") as caught:
+        deliver(tmp_path, dict.fromkeys(NAMES, b"new"), what="packet")
+    assert caught.value.where == str(tmp_path / name)
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+
+
+def test_who_delivers_into_one_folder_takes_turns(tmp_path) -> None:
+    with own_turn(tmp_path):
+        with pytest.raises(UsageError, match="another process is writing there"), own_turn(tmp_path, seconds=0.1):
+            pass
+        with own_turn(tmp_path.parent, seconds=0):
+            pass
+    with own_turn(tmp_path, seconds=0):
+        pass
+
+
+def test_a_folder_in_a_run_is_refused_by_whatever_name(tmp_path) -> None:
+    (tmp_path / "run" / "logs").mkdir(parents=True)
+    (tmp_path / "link").symlink_to("run/logs")
+    (tmp_path / "loop").symlink_to("loop")
+    for name in ("run", "run/logs/new", "link", "run/../link/new"):
+        with pytest.raises(UsageError, match="would stand in the run"):
+            refuse_inside(tmp_path / name, tmp_path / "run", what="packet")
+    for name in ("runs", "loop"):
+        refuse_inside(tmp_path / name, tmp_path / "run", what="packet")

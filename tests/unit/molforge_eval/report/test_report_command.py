@@ -148,3 +148,41 @@ def test_a_run_of_any_name_gets_its_packet_archive_and_answer(run_copy, tmp_path
     assert all(line.isprintable() for line in lines)
     assert answer["html"].endswith("/judge_packet.html")
     assert validate(tmp_path / f"{odd.name}.zip").level == "E2"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["build", ""],
+        ["build", "{run}", "--out", ""],
+        ["build", "{run}", "--templates", ""],
+        ["compare", "{run}", ""],
+        ["compare", "{run}", "{run}", "--out", ""],
+        ["trace", "", "score.mean.after"],
+    ],
+)
+def test_an_empty_name_is_not_taken_for_the_working_folder(run_copy, monkeypatch, capsys, arguments) -> None:
+    monkeypatch.chdir(run_copy)
+    before = sorted(path.name for path in run_copy.iterdir())
+
+    assert run_to_code(cli, [argument.format(run=run_copy) for argument in arguments]) == 2
+    lines = capsys.readouterr().err.splitlines()
+    assert "is empty" in lines[-3]
+    assert sorted(path.name for path in run_copy.iterdir()) == before
+
+
+def test_a_folder_of_something_else_is_told_of_its_links_nothing(tmp_path, capsys) -> None:
+    (tmp_path / "localtime").symlink_to("/etc/hostname")
+    code = run_to_code(cli, ["build", str(tmp_path)])
+    told = capsys.readouterr().err
+
+    assert code == 3
+    assert "localtime" not in told
+    assert "Name the folder that holds run_manifest.json." in told
+
+
+def test_a_folder_that_holds_a_packet_alone_is_told_to_name_the_packet(tmp_path, capsys) -> None:
+    (tmp_path / "judge_packet.pdf").write_bytes(b"%PDF-")
+    run_to_code(cli, ["build", str(tmp_path)])
+
+    assert f"Name the packet in it: {tmp_path / 'judge_packet.pdf'}" in capsys.readouterr().err
