@@ -20,7 +20,7 @@ from molforge_env.grading import count_reviews, grade
 from molforge_env.models import Action
 from molforge_env.policies import Call, play_scripted, valid_calls
 from molforge_env.review_board import compose_action
-from molforge_env.suites import ResolvedScenario, open_episode
+from molforge_env.suites import ResolvedScenario, open_episode, resolve_scenario
 from molforge_env.tables import read_table
 from molforge_env.tools import read_intent
 from molforge_env.transitions import step
@@ -85,6 +85,36 @@ def official_ceilings() -> dict[str, Ceiling]:
     """
     rows = [Ceiling.model_validate(row) for row in read_table("ceilings")["ceilings"]]
     return {row.scenario.scenario_id: row for row in rows}
+
+
+@cache
+def ceiling_of(scenario: ResolvedScenario) -> Ceiling:
+    """Look a task's ceiling up where it is kept, and search it otherwise; each is searched once.
+
+    Kept are those of the official tasks and of the first variants of each other suite.
+    """
+    kept = official_ceilings().get(scenario.scenario_id) if scenario.suite == "official" else None
+    if kept is not None:
+        return kept.model_copy(update={"scenario": scenario})
+    found = _variant_ceilings().get((scenario.suite, scenario.scenario_id, scenario.seed))
+    return found if found is not None and found.scenario == scenario else find_ceiling(scenario)
+
+
+@cache
+def _variant_ceilings() -> dict[tuple[str, str, int | None], Ceiling]:
+    rows = read_table("variant_ceilings")["ceilings"]
+    found = {}
+    for row in rows:
+        key = row["suite"], row["scenario_id"], row["seed"]
+        scenario = resolve_scenario(suite=key[0], scenario_id=key[1], seed=key[2])
+        found[key] = Ceiling(
+            rules_version=RULES_VERSION,
+            scenario=scenario,
+            final_score=row["final_score"],
+            calls=tuple((tool, arguments) for tool, arguments in row["calls"]),
+            expanded=row["expanded"],
+        )
+    return found
 
 
 def _score_of_heuristic(scenario: ResolvedScenario) -> tuple[float, _Path]:

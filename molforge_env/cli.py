@@ -16,17 +16,18 @@ from molforge_env.command_line import run
 
 if TYPE_CHECKING:
     from molforge_env.ladder import Ladder
+    from molforge_env.suites import SuiteName
 
 _SCENARIO_HELP = "Scenario id; all three when absent."
 _JSON_HELP = "Print JSON for a program."
 _suite_option = click.option(
     "--suite",
-    type=click.Choice(["official", "randomized"]),
+    type=click.Choice(["official", "randomized", "holdout"]),
     default="official",
     show_default=True,
     help="Family of tasks.",
 )
-_seed_option = click.option("--seed", type=int, help="Seed of a randomized task.")
+_seed_option = click.option("--seed", type=int, help="Seed of a variant.")
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -62,13 +63,16 @@ def ceiling(scenario: str | None, suite: str, seed: int | None, *, as_json: bool
 
 
 @cli.command()
-@click.option("--episodes", type=click.IntRange(min=1), default=1000, show_default=True, help="Random episodes a task.")
-@click.option("--seed", type=int, default=0, show_default=True, help="First seed of the random episodes.")
+@_suite_option
+@click.option(
+    "--episodes", type=click.IntRange(min=1), help="Random episodes a task [1000], or variants of each [16], one each."
+)
+@click.option("--seed", type=int, default=0, show_default=True, help="First seed of those episodes.")
 @click.option("--search", is_flag=True, help="Search the ceilings again instead of reading the kept ones.")
 @click.option("--quiet", is_flag=True, help="Show no progress.")
 @click.option("--json", "as_json", is_flag=True, help=_JSON_HELP)
-def baselines(episodes: int, seed: int, *, search: bool, quiet: bool, as_json: bool) -> None:
-    """Print the ladder: what players without a model reach on the official tasks."""
+def baselines(suite: SuiteName, episodes: int | None, seed: int, *, search: bool, quiet: bool, as_json: bool) -> None:
+    """Print the ladder: what players without a model reach on the tasks of a suite."""
     import orjson
 
     from molforge_env.ladder import measure_ladder
@@ -77,7 +81,7 @@ def baselines(episodes: int, seed: int, *, search: bool, quiet: bool, as_json: b
         if not quiet and sys.stderr.isatty():
             click.echo(f"measuring {name}", err=True)
 
-    ladder = measure_ladder(episodes=episodes, seed=seed, search=search, on_progress=show_progress)
+    ladder = measure_ladder(suite=suite, episodes=episodes, seed=seed, search=search, on_progress=show_progress)
     if as_json:
         click.echo(orjson.dumps(ladder.model_dump(mode="json"), option=orjson.OPT_INDENT_2))
     else:

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import Literal
 
 from molforge_env.frozen import FrozenModel
 from molforge_env.models import REWARD_MODES, RewardMode
+from molforge_env.suites import SuiteName
 
 _YES = ("1", "true", "yes")
 
@@ -20,7 +20,7 @@ class LaboratoryConfiguration(FrozenModel):
     """What a hosted laboratory does when a reset does not say otherwise."""
 
     reward_mode: RewardMode = "assay_gated"
-    suite: Literal["official", "randomized"] = "official"
+    suite: SuiteName = "official"
     stream_seed: str = "molforge"
     """Seeds the draws of randomized resets that come without a seed of their own."""
     debug_state: bool = False

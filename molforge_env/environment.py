@@ -48,7 +48,7 @@ class MolForgeEnvironment:
         """Start an episode.
 
         Args:
-            seed: Of the episode; with it a randomized episode is the same at any time and place.
+            seed: Of the episode; with it a variant is the same at any time and place.
             episode_id: Name of the episode, made from its task and number when absent.
             suite: Instead of the configured one.
             scenario: Instead of the one whose turn it is.
@@ -84,8 +84,8 @@ class MolForgeEnvironment:
         return self._laboratory.scenario
 
     def _resolve(self, index: int, suite: str, scenario: str | None, seed: int | None) -> ResolvedScenario:
-        if suite == "randomized" and seed is None:
-            if scenario is None:
+        if suite in ("randomized", "holdout") and seed is None:
+            if scenario is None and suite == "randomized":
                 return next(self._draws)
             # A stream of one environment cannot serve a named scenario without moving the draws of the others.
             seed = stream_seed(index, self._configuration.stream_seed) % 2**32

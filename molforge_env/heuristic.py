@@ -9,7 +9,6 @@ from dataclasses import dataclass
 
 from molforge_env.assays import RESTART_COST, TOOL_COSTS
 from molforge_env.models import MEASURED, ToolName
-from molforge_env.scenarios import SCENARIOS, Scenario
 from molforge_env.tables import read_table
 from molforge_env.views import Observation
 
@@ -23,7 +22,8 @@ class _Sight:
     """The observation and what the list keeps asking of it."""
 
     seen: Observation
-    scenario: Scenario
+    limits: dict[str, float]
+    """What the observation names as limits, by constraint."""
     estimates: dict[str, float]
     is_hard: bool
     has_evidence: bool
@@ -64,7 +64,7 @@ def _look(observation: Observation) -> _Sight:
     has_potency = "potency" in estimates
     return _Sight(
         seen=observation,
-        scenario=SCENARIOS[observation.scenario_id],
+        limits={row.name: float(row.target.split()[-1]) for row in observation.constraint_status},
         estimates=estimates,
         is_hard=is_hard,
         has_evidence=all(name in estimates for name in MEASURED),
@@ -122,7 +122,7 @@ def _repair(sight: _Sight) -> Call | None:
     toxicity = sight.estimates.get("toxicity")
     pocket = seen.fragment_in("back_pocket")
     is_risky = (
-        (toxicity is not None and toxicity > sight.scenario.toxicity_max)
+        (toxicity is not None and toxicity > sight.limits["toxicity_max"])
         or seen.fragment_in("solvent_tail") == "dimethylamino"
         or pocket == "trifluoromethyl"
         or (seen.fragment_in("hinge"), pocket) == ("fluorophenyl", "chloro")
@@ -132,7 +132,7 @@ def _repair(sight: _Sight) -> Call | None:
 
 def _find_potency(sight: _Sight) -> Call | None:
     potency = sight.estimates.get("potency")
-    if potency is None or potency < sight.scenario.potency_min:
+    if potency is None or potency < sight.limits["potency_min"]:
         edit = _edit_towards(sight, _plan("potent_edits_hard" if sight.is_hard else "potent_edits"))
         if edit is not None:
             return edit
@@ -151,7 +151,7 @@ def _find_potency(sight: _Sight) -> Call | None:
 
 def _finish(sight: _Sight) -> Call:
     synth = sight.estimates.get("synth")
-    if synth is not None and synth < sight.scenario.synth_min:
+    if synth is not None and synth < sight.limits["synth_min"]:
         edit = _edit_towards(sight, _plan("shorter_edits"))
         if edit is not None:
             return edit

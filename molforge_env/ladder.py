@@ -1,4 +1,4 @@
-"""The ladder: what players without a model reach on the official tasks, under the strict reward mode.
+"""The ladder: what players without a model reach on the tasks of a suite, under the strict reward mode.
 
 Every before and after of a training run is shown on it. The means weigh each task the same.
 """
@@ -8,21 +8,22 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from molforge_env.arithmetic import fold
-from molforge_env.ceiling import find_ceiling, official_ceilings
+from molforge_env.ceiling import ceiling_of, find_ceiling
 from molforge_env.frozen import FrozenModel
 from molforge_env.policies import POLICIES, play_scripted
-from molforge_env.suites import SCENARIO_IDS, ResolvedScenario, resolve_scenario
+from molforge_env.suites import SCENARIO_IDS, ResolvedScenario, SuiteName, resolve_scenario
 
 DEFAULT_EPISODES = 1000
+DEFAULT_VARIANTS = 16
 CEILING = "ceiling"
 
 
 class Rung(FrozenModel):
-    """One player on the official tasks."""
+    """One player on the tasks of a suite."""
 
     name: str
     episodes_per_task: int
-    """How many episodes each mean is over; 1 when nothing is drawn."""
+    """How many episodes each mean is over: 1 for a player that draws nothing on a task that does not vary."""
     scores: dict[str, float]
     """Mean final score by scenario."""
     mean: float
@@ -32,52 +33,56 @@ class Rung(FrozenModel):
 class Ladder(FrozenModel):
     """The rungs from the lowest idea to the best attainable."""
 
+    suite: SuiteName = "official"
     reward_mode: str
     seed: int
-    """Seed of the first random episode of each task; the next ones follow."""
+    """Seed of the first variant, or else of the first random episode, of each task; the next ones follow."""
     rungs: tuple[Rung, ...]
 
 
 def measure_ladder(
     *,
-    episodes: int = DEFAULT_EPISODES,
+    suite: SuiteName = "official",
+    episodes: int | None = None,
     seed: int = 0,
     search: bool = False,
     on_progress: Callable[[str], None] = lambda _name: None,
 ) -> Ladder:
-    """Play every reference policy on the official tasks.
+    """Play every reference policy on the tasks of a suite.
 
     Args:
-        episodes: Episodes a task for the policies that draw.
+        suite: Family of the tasks.
+        episodes: Episodes a task: on official tasks of the policies that draw (1,000 when absent), of variants one
+            episode each (16 when absent).
         seed: First seed of those episodes.
         search: Search the ceilings again instead of reading the kept ones.
         on_progress: Is told the name of each rung before it is measured.
     """
-    tasks = [resolve_scenario(scenario_id=scenario_id) for scenario_id in SCENARIO_IDS]
+    played = (DEFAULT_EPISODES if suite == "official" else DEFAULT_VARIANTS) if episodes is None else episodes
+    seeds = range(seed, seed + played)
+    varies = suite != "official"
+    tasks = {
+        name: [resolve_scenario(suite=suite, scenario_id=name, seed=variant if varies else None) for variant in drawn]
+        for drawn in [seeds if varies else seeds[:1]]
+        for name in SCENARIO_IDS
+    }
     rungs = []
     for policy in POLICIES.values():
         on_progress(policy.name)
-        count = episodes if policy.is_random else 1
+        own = seeds if policy.is_random or varies else seeds[:1]
         rungs.append(
-            _rung(policy.name, count, {task.scenario_id: _mean_score(policy.name, task, count, seed) for task in tasks})
+            _rung(policy.name, len(own), {name: _mean(policy.name, rows, own) for name, rows in tasks.items()})
         )
     on_progress(CEILING)
-    ceilings = official_ceilings()
-    rungs.append(
-        _rung(
-            CEILING,
-            1,
-            {
-                task.scenario_id: (find_ceiling(task) if search else ceilings[task.scenario_id]).final_score
-                for task in tasks
-            },
-        )
-    )
-    return Ladder(reward_mode="assay_gated", seed=seed, rungs=tuple(rungs))
+    best = find_ceiling if search else ceiling_of
+    ceilings = {name: fold(best(row).final_score for row in rows) / len(rows) for name, rows in tasks.items()}
+    rungs.append(_rung(CEILING, len(tasks[SCENARIO_IDS[0]]), ceilings))
+    return Ladder(suite=suite, reward_mode="assay_gated", seed=seed, rungs=tuple(rungs))
 
 
-def _mean_score(name: str, task: ResolvedScenario, episodes: int, seed: int) -> float:
-    return fold(play_scripted(name, task, seed + index).scores["final_score"] for index in range(episodes)) / episodes
+def _mean(name: str, tasks: list[ResolvedScenario], seeds: range) -> float:
+    pairs = [(tasks[place % len(tasks)], seed) for place, seed in enumerate(seeds)]
+    return fold(play_scripted(name, task, seed).scores["final_score"] for task, seed in pairs) / len(pairs)
 
 
 def _rung(name: str, episodes: int, scores: dict[str, float]) -> Rung:

@@ -1,18 +1,20 @@
 """The suites: named families of episodes, each resolved to the same plain record.
 
-`official` is the three scenarios, exactly. `randomized` varies budget, horizon and start molecule. A resolved scenario
-is all that is needed to play an episode again, and it is what records keep.
+`official` is the three scenarios, exactly. `randomized` varies budget, horizon and start molecule, and is what training
+draws. `holdout` varies start molecule, budget, limits and shift step, and shares no start molecule with the other two.
+A resolved scenario is all that is needed to play an episode again, and it is what records keep.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from random import Random
-from typing import Literal
+from typing import Literal, get_args
 
 from molforge_env.episodes import Episode
 from molforge_env.errors import UnknownScenarioError, UsageError
 from molforge_env.frozen import FrozenModel
+from molforge_env.holdout import HoldoutDraw, draw_variant, vary
 from molforge_env.models import SLOTS, RewardMode, Slot
 from molforge_env.molecules import FRAGMENT_NAMES, molecule_from_code, substitute
 from molforge_env.scenarios import SCENARIO_IDS, SCENARIOS, Scenario, find_scenario
@@ -24,12 +26,19 @@ __all__ = [  # noqa: RUF022 - in the order of `sorted`, which the surface test h
     "SCENARIO_IDS",
     "SUITES",
     "ScenarioDraw",
+    "SuiteName",
+    "TRAINING_SUITES",
+    "TrainingSuite",
+    "check_trainable",
     "open_episode",
     "resolve_scenario",
     "sequential_draws",
 ]
 
-SUITES = ("official", "randomized")
+TrainingSuite = Literal["official", "randomized"]
+SuiteName = Literal["official", "randomized", "holdout"]
+SUITES: tuple[SuiteName, ...] = get_args(SuiteName)
+TRAINING_SUITES: tuple[TrainingSuite, ...] = get_args(TrainingSuite)
 _TABLE = read_table("randomization")
 
 
@@ -46,7 +55,7 @@ class ScenarioDraw(FrozenModel):
 class ResolvedScenario(FrozenModel):
     """One episode's task with every number settled."""
 
-    suite: Literal["official", "randomized"]
+    suite: SuiteName
     scenario_id: str
     difficulty: Literal["easy", "medium", "hard"]
     target_name: str
@@ -55,7 +64,7 @@ class ResolvedScenario(FrozenModel):
     max_steps: int
     start_molecule: str
     """Code of four digits, one for each slot."""
-    draw: ScenarioDraw | None
+    draw: ScenarioDraw | HoldoutDraw | None
 
 
 def resolve_scenario(
@@ -64,12 +73,13 @@ def resolve_scenario(
     """Settle an episode's task.
 
     The draws of `randomized` come from `random.Random("molforge-randomized/1:<seed>")`. A given scenario name replaces
-    the drawn one and leaves the other draws as they are, so one seed means one variation of each scenario.
+    the drawn one and leaves the other draws as they are, so one seed means one variation of each scenario. Those of
+    `holdout` come from a stream of seed and scenario.
 
     Args:
         suite: One of `SUITES`.
-        scenario_id: Required by `official`; drawn by `randomized` when absent.
-        seed: Required by `randomized`; recorded and otherwise unused by `official`.
+        scenario_id: Required by `official`; drawn by the others when absent.
+        seed: Required by `randomized` and `holdout`; recorded and otherwise unused by `official`.
 
     Raises:
         UnknownScenarioError: The suite or the scenario is not known.
@@ -89,9 +99,9 @@ def resolve_scenario(
             )
         return _resolve_official(scenario, seed)
     if seed is None:
-        raise UsageError(
-            "the randomized suite was asked for without a seed", where="seed", mend="Give an integer seed."
-        )
+        raise UsageError(f"the {suite} suite was asked for without a seed", where="seed", mend="Give an integer seed.")
+    if suite == "holdout":
+        return _resolve_holdout(scenario, seed)
     return _draw(Random(f"{_TABLE['stream']}:{seed}"), scenario=scenario, seed=seed)
 
 
@@ -107,6 +117,35 @@ def _resolve_official(scenario: Scenario, seed: int | None) -> ResolvedScenario:
         start_molecule=scenario.start_molecule,
         draw=None,
     )
+
+
+def _resolve_holdout(scenario: Scenario | None, seed: int) -> ResolvedScenario:
+    task, start_molecule, draw = draw_variant(scenario, seed)
+    return ResolvedScenario(
+        suite="holdout",
+        scenario_id=task.scenario_id,
+        difficulty=task.difficulty,
+        target_name=task.target_name,
+        seed=seed,
+        max_budget=round(task.budget * draw.budget_scale),
+        max_steps=task.max_steps,
+        start_molecule=start_molecule,
+        draw=draw,
+    )
+
+
+def check_trainable(suite: str) -> None:
+    """Refuse to train on a suite that is kept for evaluation.
+
+    Raises:
+        UsageError: It is.
+    """
+    if suite not in TRAINING_SUITES:
+        raise UsageError(
+            f"training was asked to play the suite {suite!r}",
+            where="suite",
+            mend=f"Train on {' or '.join(TRAINING_SUITES)}; what training has played cannot be held out.",
+        )
 
 
 def sequential_draws(seed: str = "molforge") -> Iterator[ResolvedScenario]:
@@ -150,8 +189,9 @@ def _draw(rng: Random, *, scenario: Scenario | None, seed: int | None) -> Resolv
 
 def open_episode(resolved: ResolvedScenario, *, reward_mode: RewardMode = "assay_gated") -> Episode:
     """Open the episode of a resolved scenario."""
+    scenario = find_scenario(resolved.scenario_id)
     return start_episode(
-        find_scenario(resolved.scenario_id),
+        vary(scenario, resolved.draw) if isinstance(resolved.draw, HoldoutDraw) else scenario,
         reward_mode=reward_mode,
         max_budget=resolved.max_budget,
         max_steps=resolved.max_steps,

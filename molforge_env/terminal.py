@@ -6,7 +6,7 @@ import click
 
 from molforge_env.arithmetic import text_of
 from molforge_env.assays import RESTART_COST, TOOL_COSTS
-from molforge_env.ceiling import official_ceilings
+from molforge_env.ceiling import ceiling_of
 from molforge_env.errors import ToolArgumentError
 from molforge_env.models import SLOTS
 from molforge_env.molecules import FRAGMENT_NAMES
@@ -22,7 +22,7 @@ def play_in_terminal(*, scenario_id: str, suite: str, seed: int | None, reward_m
 
     Raises:
         UnknownScenarioError: The scenario is not known.
-        UsageError: The randomized suite was asked for without a seed.
+        UsageError: A suite of variants was asked for without a seed.
     """
     session = ToolSession()
     text = session.reset(suite=suite, scenario_id=scenario_id, seed=seed, reward_mode=reward_mode)
@@ -60,7 +60,6 @@ def _write_help() -> str:
 
 def _write_end(session: ToolSession, last: ToolOutcome) -> str:
     lines = [session.observation.report_card, f"final score {text_of(last.scores['final_score'], decimals=4)}"]
-    if session.scenario.suite == "official":
-        best = official_ceilings()[session.scenario.scenario_id].final_score
-        lines.append(f"best attainable {text_of(best, decimals=4)}")
+    best = ceiling_of(session.scenario).final_score
+    lines.append(f"best attainable {text_of(best, decimals=4)}")
     return "\n".join(lines)

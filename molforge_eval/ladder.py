@@ -1,7 +1,7 @@
-"""The ladder: what reference policies score on the official tasks, under the strict reward mode.
+"""The ladder: what reference policies score on the tasks of a suite, under the strict reward mode.
 
 A before and an after are read against it: a floor that takes no skill, a heuristic, and the exact ceiling. Measuring it
-takes two hundred episodes, so it stands in `data/ladder.json`; a test holds the file to what is measured.
+takes hundreds of episodes, so each stands in a data file; a test holds the files to what is measured.
 """
 
 from __future__ import annotations
@@ -11,18 +11,21 @@ from importlib import resources
 from typing import Literal
 
 from molforge_env import RULES_VERSION
-from molforge_env.ceiling import official_ceilings
+from molforge_env.ceiling import ceiling_of
 from molforge_env.errors import UsageError
 from molforge_env.frozen import FrozenModel
 from molforge_env.policies import find_policy, play_scripted
-from molforge_env.suites import SCENARIO_IDS, resolve_scenario
+from molforge_env.suites import SCENARIO_IDS, ResolvedScenario, SuiteName, resolve_scenario
+from molforge_eval.records.evaluation import EvaluationPlan
 from molforge_eval.records.fields import Count, Score
 from molforge_eval.statistics import mean_of
 
 RungName = Literal["do_nothing", "random_valid", "heuristic", "ceiling"]
 STRICT_MODE: Literal["assay_gated"] = "assay_gated"
 RANDOM_SEEDS = 64
-"""Episodes a task of a policy that draws."""
+"""Episodes a task of a policy that draws, where a task is one scenario."""
+VARIANT_SEEDS = 16
+"""Variants of a task that a ladder is measured on, one episode each; the standard plan samples the same."""
 _SCRIPTED: tuple[RungName, ...] = ("do_nothing", "random_valid", "heuristic")
 
 
@@ -47,6 +50,7 @@ class Ladder(FrozenModel):
     """The reference policies from floor to ceiling."""
 
     rules_version: str
+    suite: SuiteName = "official"
     reward_mode: Literal["assay_gated"]
     rungs: tuple[Rung, ...]
 
@@ -83,29 +87,41 @@ class Ladder(FrozenModel):
 
 
 @cache
-def ladder() -> Ladder:
-    """Return the ladder of the rules in use, as it was measured once."""
-    text = resources.files("molforge_eval").joinpath("data", "ladder.json").read_text(encoding="utf-8")
+def ladder(suite: SuiteName = "official") -> Ladder:
+    """Return the ladder of a suite under the rules in use, as it was measured once."""
+    name = "ladder.json" if suite == "official" else f"ladder_{suite}.json"
+    text = resources.files("molforge_eval").joinpath("data", name).read_text(encoding="utf-8")
     return Ladder.model_validate_json(text)
 
 
-def measure_ladder() -> Ladder:
+def ladder_of(plan: EvaluationPlan) -> Ladder:
+    """Return the ladder of the suite that a plan decides by; without a deciding part, the official one."""
+    return ladder(next((part.suite for part in plan.parts if part.name == plan.decision.part), "official"))
+
+
+def measure_ladder(suite: SuiteName = "official") -> Ladder:
     """Play the reference policies and return the ladder."""
-    rungs = tuple(_make_rung(name, [_play(name, task) for task in SCENARIO_IDS]) for name in _SCRIPTED)
-    ceiling = _make_rung("ceiling", [_look_up(task) for task in SCENARIO_IDS])
-    return Ladder(rules_version=RULES_VERSION, reward_mode=STRICT_MODE, rungs=(*rungs, ceiling))
+    rungs = tuple(_make_rung(name, [_play(name, suite, task) for task in SCENARIO_IDS]) for name in _SCRIPTED)
+    ceiling = _make_rung("ceiling", [_look_up(suite, task) for task in SCENARIO_IDS])
+    return Ladder(rules_version=RULES_VERSION, suite=suite, reward_mode=STRICT_MODE, rungs=(*rungs, ceiling))
+
+
+def _tasks(suite: SuiteName, task: str) -> list[ResolvedScenario]:
+    seeds = [None] if suite == "official" else range(VARIANT_SEEDS)
+    return [resolve_scenario(suite=suite, scenario_id=task, seed=seed) for seed in seeds]
 
 
 def _make_rung(name: RungName, tasks: list[TaskRung]) -> Rung:
     return Rung(name=name, tasks=tuple(tasks), mean=mean_of([task.score for task in tasks]))
 
 
-def _play(name: RungName, task: str) -> TaskRung:
-    seeds = range(RANDOM_SEEDS) if find_policy(name).is_random else range(1)
-    scenario = resolve_scenario(scenario_id=task)
-    scores = [play_scripted(name, scenario, seed, STRICT_MODE).scores["final_score"] for seed in seeds]
+def _play(name: RungName, suite: SuiteName, task: str) -> TaskRung:
+    tasks = _tasks(suite, task)
+    seeds = range(RANDOM_SEEDS) if find_policy(name).is_random and len(tasks) == 1 else range(len(tasks))
+    scores = [play_scripted(name, tasks[seed % len(tasks)], seed, STRICT_MODE).scores["final_score"] for seed in seeds]
     return TaskRung(scenario_id=task, episodes=len(scores), score=mean_of(scores))
 
 
-def _look_up(task: str) -> TaskRung:
-    return TaskRung(scenario_id=task, episodes=1, score=official_ceilings()[task].final_score)
+def _look_up(suite: SuiteName, task: str) -> TaskRung:
+    scores = [ceiling_of(variant).final_score for variant in _tasks(suite, task)]
+    return TaskRung(scenario_id=task, episodes=len(scores), score=mean_of(scores))

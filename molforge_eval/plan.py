@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from pydantic import ValidationError
 
 from molforge_env.errors import UnreadableError, UsageError
 from molforge_env.interface import DEFAULT_TURN_LIMIT
-from molforge_env.suites import SCENARIO_IDS
+from molforge_env.suites import SCENARIO_IDS, SuiteName
 from molforge_eval.canonical import digest
 from molforge_eval.records.evaluation import DecisionRule, Decoding, EvaluationPart, EvaluationPlan, PartName
 from molforge_eval.records.fields import FORMAT_VERSION, ObservationLength, RunId
@@ -21,7 +21,7 @@ from molforge_eval.records.fields import FORMAT_VERSION, ObservationLength, RunI
 DEFAULT_SEEDS = 16
 """Sampled episodes a task."""
 GREEDY_SEED = 0
-"""Greedy episodes draw nothing; the seed is recorded all the same."""
+"""Greedy episodes draw nothing; the seed is recorded all the same, and names the variant where there are some."""
 MOST_PLAN_BYTES = 1_000_000
 
 
@@ -38,7 +38,7 @@ class PlannedEpisode(NamedTuple):
 
     episode_id: str
     part: PartName
-    suite: Literal["official", "randomized"]
+    suite: SuiteName
     scenario_id: str
     seed: int
     decoding: Decoding
@@ -47,6 +47,7 @@ class PlannedEpisode(NamedTuple):
 def standard_plan(
     *,
     run_id: RunId | None = None,
+    suite: SuiteName = "official",
     seeds: int = DEFAULT_SEEDS,
     observation_length: ObservationLength = "full",
     limits: Limits | None = None,
@@ -54,10 +55,13 @@ def standard_plan(
     top_p: float = 1.0,
     top_k: int = 0,
 ) -> EvaluationPlan:
-    """Plan the official tasks: greedy once each, and sampled with the same seeds for each.
+    """Plan the tasks of a suite: greedy once each, and sampled with the same seeds for each.
+
+    In the suites of variants each seed is another variant, the same before and after.
 
     Args:
         run_id: Run that the evaluation belongs to, if any.
+        suite: Family of the tasks.
         seeds: Sampled episodes a task; 0 plans the greedy part alone, which cannot carry a verdict.
         observation_length: Length of the texts that the model reads.
         limits: Token and turn limits; the defaults suit an instruction model of a hub.
@@ -75,13 +79,11 @@ def standard_plan(
     try:
         greedy = Decoding(method="greedy", temperature=0.0, **length)
         sampled = Decoding(method="sampled", temperature=temperature, top_p=top_p, top_k=top_k, **length)
-        parts = [
-            EvaluationPart(name="greedy", suite="official", tasks=SCENARIO_IDS, seeds=(GREEDY_SEED,), decoding=greedy)
-        ]
+        parts = [EvaluationPart(name="greedy", suite=suite, tasks=SCENARIO_IDS, seeds=(GREEDY_SEED,), decoding=greedy)]
         if seeds:
             parts.append(
                 EvaluationPart(
-                    name="sampled", suite="official", tasks=SCENARIO_IDS, seeds=tuple(range(seeds)), decoding=sampled
+                    name="sampled", suite=suite, tasks=SCENARIO_IDS, seeds=tuple(range(seeds)), decoding=sampled
                 )
             )
         plan = EvaluationPlan(

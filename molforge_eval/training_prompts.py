@@ -7,10 +7,10 @@ The trainer plays by this list, and validation holds the rollout log to it.
 from __future__ import annotations
 
 from random import Random
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from molforge_env.seeding import stream
-from molforge_env.suites import SCENARIO_IDS
+from molforge_env.suites import SCENARIO_IDS, TrainingSuite
 from molforge_eval.records.manifest import Configuration
 
 SEED_LIMIT = 2**31
@@ -19,7 +19,7 @@ SEED_LIMIT = 2**31
 class PlannedPrompt(NamedTuple):
     """What the episodes of one group start from."""
 
-    suite: Literal["official", "randomized"]
+    suite: TrainingSuite
     scenario_id: str
     seed: int
 
@@ -49,9 +49,9 @@ def prompts_of_batch(prompts: tuple[PlannedPrompt, ...], batch: int, size: int) 
     return prompts[start : start + size] if whole else ()
 
 
-def _suites(count: int, share: float, rng: Random) -> list[Literal["official", "randomized"]]:
+def _suites(count: int, share: float, rng: Random) -> list[TrainingSuite]:
     official = round(count * share)
-    names: list[Literal["official", "randomized"]] = ["official"] * official
+    names: list[TrainingSuite] = ["official"] * official
     names += ["randomized"] * (count - official)
     rng.shuffle(names)
     return names

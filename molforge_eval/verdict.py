@@ -26,8 +26,7 @@ from molforge_eval.comparison import (
 )
 from molforge_eval.decision import Judgement, judge, lies_inside
 from molforge_eval.findings import Finding
-from molforge_eval.ladder import Ladder
-from molforge_eval.ladder import ladder as read_ladder
+from molforge_eval.ladder import Ladder, ladder_of
 from molforge_eval.pairing import Pairing, difference_table, pair_scores, played_copies
 from molforge_eval.records.evaluation import Evaluation, EvaluationPlan
 from molforge_eval.records.fields import Count
@@ -73,7 +72,7 @@ def decide(
         after: Evaluation after training; `None` when it is missing.
         plan: The plan of the run, whose rule is applied.
         findings: Everything that validation found; one of severity error withholds the verdict.
-        ladder: Reference policies; those of the rules in use when it is not given.
+        ladder: Reference policies; those of the plan's suite when it is not given.
 
     Returns:
         The outcome with its reasons and numbers. A number that must not be claimed is `None`.
@@ -106,7 +105,7 @@ def decide(
         sampled=sampled,
         greedy=compare_greedy(before, after, plan, claim=not barred),
         tasks=compare_tasks(before, after, plan, claim=not barred and not copies),
-        scale=place_on_ladder(sampled, read_ladder() if ladder is None else ladder),
+        scale=place_on_ladder(sampled, ladder_of(plan) if ladder is None else ladder),
     )
 
 

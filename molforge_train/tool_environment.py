@@ -15,7 +15,7 @@ from typing import Any, Literal, NamedTuple, Protocol, cast
 from molforge_env.errors import EpisodeOverError, ToolArgumentError
 from molforge_env.interface import TOOL_ARGUMENTS, ObservationLength, tool_docstring
 from molforge_env.models import RewardMode
-from molforge_env.suites import ResolvedScenario
+from molforge_env.suites import ResolvedScenario, check_trainable
 from molforge_env.tool_schemas import OPTIONAL_ARGUMENTS, default_rationale
 from molforge_env.tools import ToolOutcome, ToolSession
 from molforge_eval.calls import BROKEN_CODE, recordable_arguments
@@ -90,7 +90,11 @@ def tool_environment(length: ObservationLength, clock: Callable[[], datetime]) -
 
             Returns:
                 Text that is appended to the prompt.
+
+            Raises:
+                UsageError: The suite is kept for evaluation.
             """
+            check_trainable(suite)
             text = self._session.reset(suite=suite, scenario_id=scenario_id, seed=seed, reward_mode=reward_mode)
             self._played = Played(self._session.scenario, seed, self._session.reward_mode, clock())
             return text

@@ -31,7 +31,10 @@ def check(run: RunDirectory) -> Iterator[Finding]:
 
 
 def _standard_of(plan: EvaluationPlan) -> EvaluationPlan:
-    """Make the standard plan with the same limits, sampling and number of seeds."""
+    """Make the standard plan with the same limits, sampling and number of seeds.
+
+    The holdout suite has one of its own: it is harder than the official tasks, so nothing is gained by choosing it.
+    """
     parts = {part.name: part for part in plan.parts}
     sampled = parts.get("sampled")
     decoding = (sampled or plan.parts[0]).decoding if plan.parts else None
@@ -41,6 +44,7 @@ def _standard_of(plan: EvaluationPlan) -> EvaluationPlan:
     free = {} if sampled is None else {key: getattr(sampled.decoding, key) for key in ("temperature", "top_p", "top_k")}
     return standard_plan(
         run_id=plan.run_id,
+        suite="holdout" if {part.suite for part in plan.parts} == {"holdout"} else "official",
         seeds=0 if sampled is None else len(sampled.seeds),
         observation_length=plan.observation_length,
         limits=limits,

@@ -63,6 +63,13 @@ def cli() -> None:
     type=click.Path(dir_okay=False, path_type=Path),
     help="Plan to play, such as a run's eval_plan.json; stands against the options that make a plan.",
 )
+@click.option(
+    "--suite",
+    type=click.Choice(["official", "randomized", "holdout"]),
+    default="official",
+    show_default=True,
+    help="Family of the tasks: the three scenarios, variants as training draws them, variants it never plays.",
+)
 @click.option("--seeds", type=click.IntRange(min=0), default=16, show_default=True, help="Sampled episodes a task.")
 @click.option(
     "--observation-length",
@@ -128,6 +135,9 @@ def run(context: click.Context, /, **given: Any) -> int:
           --max-new-tokens 24 --max-completion-length 600 --out before.json
       molforge-eval run --policy scripted:heuristic --seeds 1
     \b
+    Variants that training never plays:
+      molforge-eval run --policy hf:Qwen/Qwen3-0.6B+runs/a/adapters --suite holdout
+    \b
     A model by the plan of a run, so that the two can be compared:
       molforge-eval run --policy hf:Qwen/Qwen3-0.6B+runs/a/adapters --plan runs/a/eval_plan.json --out after.json
 
@@ -154,11 +164,12 @@ def _plan_of(context: click.Context, given: dict[str, Any]) -> EvaluationPlan:
     from molforge_env.errors import UsageError
     from molforge_eval.plan import Limits, read_plan, standard_plan
 
-    making = ("seeds", "observation_length", "max_new_tokens", "max_completion_length", "turn_limit", "temperature",
-              "top_p", "top_k")  # fmt: skip
+    making = ("suite", "seeds", "observation_length", "max_new_tokens", "max_completion_length", "turn_limit",
+              "temperature", "top_p", "top_k")  # fmt: skip
     if given["plan_file"] is None:
         limits = Limits(given["max_new_tokens"], given["max_completion_length"], given["turn_limit"])
         return standard_plan(
+            suite=given["suite"],
             seeds=given["seeds"],
             observation_length=given["observation_length"],
             limits=limits,

@@ -10,7 +10,7 @@ from typing import Any
 
 from molforge_env.errors import UsageError
 from molforge_eval.canonical import file_bytes, plain
-from molforge_eval.ladder import ladder
+from molforge_eval.ladder import Ladder, ladder_of
 from molforge_eval.play import run_evaluation
 from molforge_eval.played import Player
 from molforge_eval.records.evaluation import Evaluation, EvaluationPlan, PartSummary
@@ -73,15 +73,20 @@ def summary_of(evaluation: Evaluation) -> dict[str, Any]:
 
 def summary_text(evaluation: Evaluation) -> str:
     """Write the summary for a person."""
-    rungs = ladder()
+    rungs = ladder_of(evaluation.plan)
     lines = [f"{evaluation.label}: {evaluation.policy.name}"]
     for summary in evaluation.summaries:
         lines += _part_lines(summary, evaluation)
     lines.append(
-        f"ladder: do nothing {rungs.mean('do_nothing'):.4f}, random {rungs.mean('random_valid'):.4f}, "
-        f"heuristic {rungs.mean('heuristic'):.4f}, ceiling {rungs.mean('ceiling'):.4f}"
+        f"ladder{_of_suite(rungs)}: do nothing {rungs.mean('do_nothing'):.4f}, "
+        f"random {rungs.mean('random_valid'):.4f}, heuristic {rungs.mean('heuristic'):.4f}, "
+        f"ceiling {rungs.mean('ceiling'):.4f}"
     )
     return "\n".join(lines)
+
+
+def _of_suite(rungs: Ladder) -> str:
+    return "" if rungs.suite == "official" else f" of {rungs.suite} variants"
 
 
 def _part_lines(summary: PartSummary, evaluation: Evaluation) -> list[str]:

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from molforge_env.frozen import FrozenModel
-from molforge_env.suites import ResolvedScenario
+from molforge_env.suites import ResolvedScenario, SuiteName
 from molforge_eval.records.fields import (
     ActionType,
     Count,
@@ -49,7 +49,7 @@ class EvaluationPart(FrozenModel):
     """One block of planned episodes: every task with every seed."""
 
     name: PartName
-    suite: Literal["official", "randomized"]
+    suite: SuiteName
     tasks: tuple[str, ...]
     seeds: tuple[Seed, ...]
     decoding: Decoding
@@ -149,7 +149,7 @@ class EpisodeRecord(FrozenModel):
 
     episode_id: EpisodeId
     part: PartName
-    suite: Literal["official", "randomized"]
+    suite: SuiteName
     scenario_id: str
     difficulty: str
     seed: Seed

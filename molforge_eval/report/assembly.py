@@ -103,7 +103,7 @@ def assemble_evidence(checked: Checked, *, title: str = DEFAULT_TITLE) -> Eviden
         verdict=statement,
         sentinel=sentinel,
         claims=weigh_claims(
-            outcome=statement.outcome,
+            statement=statement,
             verdict=verdict,
             level=level,
             differences=checked.result.counts.get(DIFFERING) if checked.replayed else None,
@@ -165,6 +165,7 @@ def _state_verdict(checked: Checked) -> VerdictStatement:
         has_interval=verdict.sampled.interval is not None,
         interval_reason=verdict.sampled.interval_reason,
         trained_on_official=None if run.manifest is None else run.manifest.configuration.canonical_share > 0,
+        suite=checked.ladder.suite,
         missing=missing,
         differing=tuple(quote(difference.text(), LONGEST_KEY) for difference in verdict.differing),
     )

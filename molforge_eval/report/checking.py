@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Literal
 
 from molforge_eval import layout
-from molforge_eval.ladder import ladder
+from molforge_eval.ladder import ladder, ladder_of
 from molforge_eval.records.identity import ArtifactChecksum
 from molforge_eval.regeneration_models import Wish
 from molforge_eval.replay import verify_loaded
@@ -49,7 +49,7 @@ def check_run(
     result = verify_loaded(run, wish=wish, on_progress=on_episodes) if is_replayed else validate_loaded(run)
     tell("judge")
     files = _hash_records(run)
-    rungs = ladder()
+    rungs = ladder() if run.plan is None else ladder_of(run.plan)
     verdict = None
     if run.plan is not None:
         verdict = decide(run.before, run.after, run.plan, result.findings, ladder=rungs)

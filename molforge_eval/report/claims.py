@@ -9,7 +9,7 @@ from __future__ import annotations
 from molforge_eval import layout
 from molforge_eval.comparison import TaskComparison
 from molforge_eval.records.manifest import RunManifest
-from molforge_eval.report.evidence import Claim, LevelStatement, Sentinel, Standing
+from molforge_eval.report.evidence import Claim, LevelStatement, Sentinel, Standing, VerdictStatement
 from molforge_eval.verdict import Outcome, Verdict
 
 _BY_OUTCOME: dict[Outcome, Standing] = {
@@ -24,7 +24,7 @@ _BY_OUTCOME: dict[Outcome, Standing] = {
 
 def weigh_claims(
     *,
-    outcome: Outcome,
+    statement: VerdictStatement,
     verdict: Verdict | None,
     level: LevelStatement,
     differences: int | None,
@@ -36,7 +36,7 @@ def weigh_claims(
     """Say how each claim stands, in the order of the first page.
 
     Args:
-        outcome: The outcome of the verdict.
+        statement: The outcome of the verdict, and the suite that it is over.
         verdict: The verdict, or `None` when nothing could be judged.
         level: What checking has shown.
         differences: Values in which replay differed; `None` when nothing was replayed.
@@ -45,14 +45,15 @@ def weigh_claims(
         manifest: Steps, adapters; `None` when it cannot be read.
         gaps: Trainer rows with a number that is not finite.
     """
-    withheld = outcome == "withheld"
+    standing = _BY_OUTCOME[statement.outcome]
+    withheld = statement.outcome == "withheld"
     return (
-        Claim(key="score_rose", standing=_BY_OUTCOME[outcome]),
+        Claim(key="score_rose", standing=standing),
         Claim(key="every_task_rose", standing="withheld" if withheld else _every_task(verdict)),
         Claim(key="reward_tracks_score", standing=_if_sound(_reward_tracks(sentinel), level)),
         Claim(key="training_happened", standing=_if_sound(_training(manifest, gaps), level)),
         Claim(key="scores_replayed", standing=_replayed(level, differences)),
-        Claim(key="unseen_tasks", standing="not tested"),
+        Claim(key="unseen_tasks", standing=standing if statement.suite == "holdout" else "not tested"),
         Claim(key="other_seeds", standing="not tested"),
         Claim(key="adapter_regenerates", standing=_regenerated(level, is_foreign=is_foreign)),
     )

@@ -11,6 +11,7 @@ from typing import Literal
 
 from molforge_env.frozen import FrozenModel
 from molforge_env.models import Slot
+from molforge_env.suites import SuiteName
 from molforge_eval.catalogue import Level
 from molforge_eval.findings import Finding
 from molforge_eval.records.fields import Count, EndedBy, MoleculeCode, Sha256
@@ -85,7 +86,9 @@ class VerdictStatement(FrozenModel):
     has_interval: bool
     interval_reason: str | None
     trained_on_official: bool | None
-    """Whether the evaluated tasks were among the training prompts; `None` when not recorded."""
+    """Whether official tasks were among the training prompts; `None` when not recorded."""
+    suite: SuiteName = "official"
+    """Family of the tasks that the verdict is over."""
     missing: tuple[MissingPart, ...]
     differing: tuple[str, ...]
     """Keys in which before and after are not comparable."""

@@ -13,7 +13,7 @@ from molforge_eval import layout
 from molforge_eval.canonical import JsonValue, plain
 from molforge_eval.catalogue import seen
 from molforge_eval.findings import Finding
-from molforge_eval.ladder import ladder
+from molforge_eval.ladder import ladder, ladder_of
 from molforge_eval.report.assembly import Checked, assemble_evidence
 from molforge_eval.report.evidence import Evidence
 from molforge_eval.report.old_assembly import assemble_old_evidence
@@ -77,7 +77,7 @@ def assemble_again(run: RunDirectory, findings: tuple[Finding, ...]) -> Evidence
         run=run.name, run_id=None, run_format=run.format_version, level=None, level_reason="", root_sha256=None,
         counts={}, findings=findings, omitted={},
     )  # fmt: skip
-    rungs = ladder()
+    rungs = ladder() if run.plan is None else ladder_of(run.plan)
     verdict = None if run.plan is None else decide(run.before, run.after, run.plan, findings, ladder=rungs)
     assemble = assemble_old_evidence if run.format_version == 0 else assemble_evidence
     return assemble(

@@ -23,7 +23,7 @@ from molforge_env.fingerprint import backend_fingerprint
 from molforge_env.interface import TOOL_NAMES, prompt_text
 from molforge_env.policies import find_policy
 from molforge_env.seeding import stream
-from molforge_env.suites import SCENARIO_IDS, resolve_scenario
+from molforge_env.suites import SCENARIO_IDS, SuiteName, resolve_scenario
 from molforge_env.tools import ToolSession
 from molforge_eval import layout
 from molforge_eval.calls import call_tool
@@ -160,6 +160,7 @@ def build_run(
     generations: int = 3,
     plots: bool = True,
     settings: Mapping[str, Any] | None = None,
+    suite: SuiteName = "official",
 ) -> Path:
     """Make a sound run directory.
 
@@ -173,12 +174,13 @@ def build_run(
         generations: Episodes of a group.
         plots: Draw the pictures, which takes most of the time.
         settings: Settings of the manifest in place of the usual ones.
+        suite: Family of the evaluated tasks.
     """
     clock = Clock()
     root.mkdir(parents=True)
     (root / "logs").mkdir()
     started_at = clock()
-    plan = standard_plan(run_id=RUN_ID, seeds=seeds, limits=Limits(256, 4096, TURN_LIMIT))
+    plan = standard_plan(run_id=RUN_ID, suite=suite, seeds=seeds, limits=Limits(256, 4096, TURN_LIMIT))
     write(root, layout.PLAN, file_bytes(plan))
     first = run_evaluation(plan, SpeakingPlayer(before, INPUT_ADAPTER_SHA256), "before training", RUN_ID, clock=clock)
     write(root, layout.BEFORE, file_bytes(first))

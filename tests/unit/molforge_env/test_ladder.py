@@ -26,5 +26,14 @@ def test_a_mean_over_more_episodes_starts_with_the_same_ones() -> None:
     assert one.rungs[2].scores != shifted.rungs[2].scores
 
 
+def test_the_ladder_of_holdout_variants_has_an_episode_a_variant() -> None:
+    ladder = measure_ladder(suite="holdout")
+    means = {rung.name: rung.mean for rung in ladder.rungs}
+
+    assert {rung.episodes_per_task for rung in ladder.rungs} == {16}
+    assert means["do_nothing"] < means["random_valid"] < means["heuristic"] < means["ceiling"]
+    assert means["ceiling"] == pytest.approx(0.8897, abs=1e-4)
+
+
 def test_a_searched_ladder_equals_the_kept_one() -> None:
     assert measure_ladder(episodes=1, search=True) == measure_ladder(episodes=1)

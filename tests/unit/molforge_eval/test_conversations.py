@@ -63,6 +63,17 @@ def test_an_official_task_is_named_although_every_text_in_it_is_true(tmp_path: P
     assert codes(write(tmp_path, [row])) == [("CONVERSATION_HELD_OUT", 1, "/scenario")]
 
 
+@pytest.mark.parametrize("name", SCENARIO_IDS)
+def test_a_holdout_variant_is_named_and_nothing_is_learned_from_it(tmp_path: Path, name: str) -> None:
+    row = lines()[0]
+    scenario = resolve_scenario(suite="holdout", scenario_id=name, seed=4)
+    messages = play_messages("expert", scenario, "full", stream(1, "test"))
+    row["scenario"] = scenario.model_dump(mode="json")
+    row["messages"] = [message.model_dump(mode="json", exclude_none=True) for message in messages]
+
+    assert codes(write(tmp_path, [row])) == [("CONVERSATION_HELD_OUT", 1, "/scenario")]
+
+
 def test_every_training_variant_may_be_played() -> None:
     variants = draw_variants(5)
 

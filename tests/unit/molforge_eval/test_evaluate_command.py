@@ -36,6 +36,24 @@ def test_the_summary_says_how_many_were_counted_and_where_that_stands(capsys: py
     assert lines[-1].startswith("ladder: do nothing 0.0933")
 
 
+def test_holdout_variants_stand_on_a_ladder_of_their_own(capsys: pytest.CaptureFixture[str]) -> None:
+    code = _run("--policy", "scripted:heuristic", "--seeds", "2", "--suite", "holdout")
+    lines = capsys.readouterr().out.splitlines()
+
+    assert code == 0
+    assert lines[-1].startswith("ladder of holdout variants: do nothing 0.0919")
+    assert lines[-1].endswith("ceiling 0.8897")
+
+
+def test_a_plan_and_a_suite_are_not_given_together(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "plan.json").write_bytes(file_bytes(standard_plan(suite="holdout", seeds=0)))
+    arguments = ("--policy", "scripted:do_nothing", "--plan", str(tmp_path / "plan.json"))
+
+    assert _run(*arguments, "--suite", "official") == 2
+    assert "--plan and --suite were given" in capsys.readouterr().err
+    assert _run(*arguments) == 0
+
+
 def test_json_is_for_programs_and_leaves_episodes_out(capsys: pytest.CaptureFixture[str]) -> None:
     assert _run("--policy", "scripted:do_nothing", "--seeds", "1", "--json") == 0
     summary = json.loads(capsys.readouterr().out)

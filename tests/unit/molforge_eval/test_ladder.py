@@ -4,8 +4,9 @@ import pytest
 
 from molforge_env import RULES_VERSION
 from molforge_env.errors import UsageError
-from molforge_env.suites import SCENARIO_IDS
-from molforge_eval.ladder import Ladder, ladder, measure_ladder
+from molforge_env.suites import SCENARIO_IDS, SuiteName
+from molforge_eval.ladder import Ladder, ladder, ladder_of, measure_ladder
+from molforge_eval.plan import standard_plan
 
 
 def test_the_ladder_goes_up_from_the_floor_to_the_exact_ceiling() -> None:
@@ -34,6 +35,20 @@ def test_a_policy_that_draws_is_averaged_and_the_others_are_played_once() -> Non
 
 def test_the_ladder_that_is_shipped_is_the_one_that_is_measured() -> None:
     assert ladder() == measure_ladder()
+
+
+@pytest.mark.parametrize("suite", ["randomized", "holdout"])
+def test_the_ladder_of_variants_is_the_one_that_is_measured(suite: SuiteName) -> None:
+    found = ladder(suite)
+
+    assert found == measure_ladder(suite)
+    assert {task.episodes for rung in found.rungs for task in rung.tasks} == {16}
+    assert found.mean("do_nothing") < found.mean("heuristic") < found.mean("ceiling") != ladder().mean("ceiling")
+
+
+def test_a_plan_is_read_against_the_ladder_of_its_suite() -> None:
+    assert ladder_of(standard_plan()) == ladder_of(standard_plan(seeds=0)) == ladder()
+    assert ladder_of(standard_plan(suite="holdout")) == ladder("holdout")
 
 
 def test_the_ladder_survives_json() -> None:

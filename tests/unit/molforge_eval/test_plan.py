@@ -30,6 +30,14 @@ def test_the_standard_plan_is_strict_and_names_the_interface() -> None:
     assert {part.suite for part in plan.parts} == {"official"}
 
 
+def test_the_plan_of_another_suite_differs_in_the_suite_alone() -> None:
+    official, holdout = standard_plan(seeds=3), standard_plan(suite="holdout", seeds=3)
+
+    assert {episode.suite for episode in planned_episodes(holdout)} == {"holdout"}
+    parts = [part.model_copy(update={"suite": "official"}) for part in holdout.parts]
+    assert holdout.model_copy(update={"parts": tuple(parts)}) == official
+
+
 def test_without_seeds_only_the_greedy_part_is_planned() -> None:
     assert [part.name for part in standard_plan(seeds=0).parts] == ["greedy"]
 

@@ -3,6 +3,10 @@ from __future__ import annotations
 from collections import Counter
 from datetime import UTC, datetime
 
+from hypothesis import given
+from hypothesis import strategies as st
+
+from molforge_env.holdout import start_molecules
 from molforge_env.suites import SCENARIO_IDS, resolve_scenario
 from molforge_train.config import resolve
 from molforge_train.prompts import prompt_rows
@@ -36,3 +40,11 @@ def test_rows_come_from_the_seed_alone() -> None:
 def test_a_share_of_one_plays_official_scenarios_only() -> None:
     assert {row["suite"] for row in rows_of(canonical_share="1")} == {"official"}
     assert {row["suite"] for row in rows_of(canonical_share="0")} == {"randomized"}
+
+
+@given(seed=st.integers(0, 2**31 - 1), share=st.floats(0.0, 1.0))
+def test_no_prompt_begins_where_a_holdout_variant_begins(seed: int, share: float) -> None:
+    reserved = {code for name in SCENARIO_IDS for code in start_molecules(name)}
+    for row in rows_of(seed=str(seed), canonical_share=str(share), dataset_size="12"):
+        scenario = resolve_scenario(suite=row["suite"], scenario_id=row["scenario_id"], seed=row["seed"])
+        assert scenario.start_molecule not in reserved

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from molforge_env.errors import EpisodeOverError, ToolArgumentError
+from molforge_env.errors import EpisodeOverError, ToolArgumentError, UsageError
 from molforge_env.interface import OBSERVATION_LENGTHS, TOOL_NAMES, tool_schemas
 from molforge_env.tools import ToolSession
 from molforge_eval.calls import call_tool
@@ -57,6 +57,14 @@ def test_reset_gives_the_text_of_the_tool_session_and_passes_seed_suite_and_mode
     assert text == session.reset(suite="randomized", scenario_id="level_0_easy", seed=11, reward_mode="curriculum")
     assert made.played.scenario == session.scenario
     assert (made.played.seed, made.played.reward_mode) == (11, "curriculum")
+
+
+def test_a_row_of_the_holdout_suite_is_refused(environment) -> None:
+    before = environment.played
+    with pytest.raises(UsageError, match="asked to play the suite 'holdout'"):
+        environment.reset(**{**ROW, "suite": "holdout"})
+
+    assert environment.played is before
 
 
 def test_reset_forgets_the_episode_before(environment) -> None:

@@ -7,7 +7,10 @@ from collections import Counter
 from itertools import islice
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from molforge_env.holdout import start_molecules
 from molforge_env.interface import TOOL_ARGUMENTS, TOOL_NAMES
 from molforge_env.molecules import molecule_from_code
 from molforge_env.oracles import true_properties
@@ -48,6 +51,13 @@ def test_another_seed_gives_other_conversations(conversations):
 
 def test_no_conversation_plays_an_official_task(conversations):
     assert not [item for item in conversations if item.scenario.suite != "randomized" or is_official(item.scenario)]
+
+
+@given(seed=st.integers(0, 2**63 - 1))
+def test_neither_fine_tuning_nor_warm_start_draws_a_holdout_variant(seed):
+    reserved = {code for name in SCENARIO_IDS for code in start_molecules(name)}
+
+    assert not [item for item in islice(draw_variants(seed), 12) if item.start_molecule in reserved]
 
 
 @pytest.mark.parametrize("name", SCENARIO_IDS)
