@@ -30,9 +30,18 @@ from molforge_eval.report.figures import draw_figures
 from molforge_eval.report.old_assembly import assemble_old_evidence
 from molforge_eval.report.packet import Packet
 from molforge_eval.report.page import render_page
-from molforge_eval.report.paper import UNDATED, Enclosure, PaperError, PaperLimits, PaperSize, render_paper
+from molforge_eval.report.paper import (
+    OF_TEMPLATES,
+    UNDATED,
+    Enclosure,
+    PaperError,
+    PaperLimits,
+    PaperSize,
+    render_paper,
+)
 from molforge_eval.report.render import Svg
 from molforge_eval.report.template_faults import blamed_on
+from molforge_eval.report.template_room import page_apart
 from molforge_eval.run_directory import RunDirectory, load
 
 ENCLOSED = {
@@ -76,6 +85,8 @@ class PacketOptions(FrozenModel):
     """Make the archive beside the run again, with the packet in it."""
     templates: Path | None = None
     """A folder whose templates stand for shipped ones of the same name; whoever names it is trusted with the page."""
+    template_limits: PaperLimits = OF_TEMPLATES
+    """What the templates of that folder may use, for the page and for the paper."""
 
 
 def build_packet(
@@ -127,7 +138,7 @@ def _build(
     with blamed_on(options.templates):
         if options.html:
             tell("page")
-            page = render_page(evidence, figures, templates=options.templates)
+            page = _write_page(evidence, figures, options)
         if options.pdf:
             tell("paper")
             paper, fault = _print_paper(run, evidence, figures, own, options)
@@ -148,6 +159,12 @@ def _build(
     )
 
 
+def _write_page(evidence: Evidence, figures: Mapping[str, Svg], options: PacketOptions) -> bytes:
+    if options.templates is None:
+        return render_page(evidence, figures)
+    return page_apart("page", evidence, figures, templates=options.templates, limits=options.template_limits)
+
+
 def _print_paper(
     run: RunDirectory,
     evidence: Evidence,
@@ -166,7 +183,10 @@ def _print_paper(
             size=options.paper_size,
             limits=options.paper_limits,
             templates=options.templates,
+            template_limits=options.template_limits,
         )
+    except UsageError:
+        raise
     except MolForgeError as error:
         return None, error
     except OSError as error:

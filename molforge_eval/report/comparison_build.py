@@ -24,10 +24,11 @@ from molforge_eval.report.comparison_chart import NARROW, WIDE, comparison_chart
 from molforge_eval.report.comparison_evidence import ComparisonEvidence
 from molforge_eval.report.comparison_pages import render_comparison_page, write_comparison_sheet
 from molforge_eval.report.delivery import deliver, made_folder, own_turn, refuse_inside
-from molforge_eval.report.paper import UNDATED, Enclosure, PaperLimits, PaperSize, print_sheet
+from molforge_eval.report.paper import OF_TEMPLATES, UNDATED, Enclosure, PaperLimits, PaperSize, Sheet, print_sheet
 from molforge_eval.report.render import Svg, svg_of
 from molforge_eval.report.rivals import Entry, Rival, enter_runs
 from molforge_eval.report.template_faults import blamed_on
+from molforge_eval.report.template_room import page_apart, sheet_apart
 from molforge_eval.run_directory import RunDirectory, load
 
 COMPARISON_EVIDENCE = "comparison.json"
@@ -53,6 +54,8 @@ class ComparisonOptions(FrozenModel):
     paper_limits: PaperLimits = PaperLimits()
     templates: Path | None = None
     """A folder whose templates stand for shipped ones of the same name; whoever names it is trusted with the page."""
+    template_limits: PaperLimits = OF_TEMPLATES
+    """What the templates of that folder may use, for the page and for the paper."""
 
 
 class Comparison(NamedTuple):
@@ -131,7 +134,7 @@ def _compare(entries: Sequence[Entry], folder: Path, options: ComparisonOptions,
     with blamed_on(options.templates):
         if options.html:
             tell("page")
-            page = render_comparison_page(evidence, figures, templates=options.templates)
+            page = _write_page(evidence, figures, options)
         if options.pdf:
             tell("paper")
             paper, fault = _print(evidence, figures, own, rivals, options)
@@ -188,6 +191,24 @@ def draw_comparison(evidence: ComparisonEvidence) -> Mapping[str, Svg]:
     }
 
 
+def _write_page(evidence: ComparisonEvidence, figures: Mapping[str, Svg], options: ComparisonOptions) -> bytes:
+    if options.templates is None:
+        return render_comparison_page(evidence, figures)
+    return page_apart("comparison page", evidence, figures, templates=options.templates, limits=options.template_limits)
+
+
+def _write_sheet(
+    evidence: ComparisonEvidence, figures: Mapping[str, Svg], created: str, options: ComparisonOptions
+) -> Sheet:
+    size, templates = options.paper_size, options.templates
+    if templates is None:
+        return write_comparison_sheet(evidence, figures, created=created, size=size)
+    limits = options.template_limits
+    return sheet_apart(
+        "comparison paper", evidence, figures, templates=templates, limits=limits, created=created, size=size
+    )
+
+
 def _print(
     evidence: ComparisonEvidence,
     figures: Mapping[str, Svg],
@@ -196,9 +217,7 @@ def _print(
     options: ComparisonOptions,
 ) -> tuple[bytes | None, MolForgeError | None]:
     created = _date(rivals)
-    sheet = write_comparison_sheet(
-        evidence, figures, created=created, size=options.paper_size, templates=options.templates
-    )
+    sheet = _write_sheet(evidence, figures, created, options)
     enclosure = Enclosure(COMPARISON_EVIDENCE, "Every number of this comparison", own)
     try:
         return print_sheet(sheet, (enclosure,), created, options.paper_limits), None

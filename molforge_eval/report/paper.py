@@ -57,6 +57,10 @@ class PaperLimits(FrozenModel):
     memory_bytes: int = Field(default=_MEMORY, ge=2**26)
 
 
+OF_TEMPLATES = PaperLimits(seconds=60)
+"""What templates of one's own may use."""
+
+
 class Enclosure(NamedTuple):
     """A file that travels inside the PDF."""
 
@@ -83,6 +87,7 @@ def render_paper(
     size: PaperSize = "A4",
     limits: PaperLimits | None = None,
     templates: Path | None = None,
+    template_limits: PaperLimits | None = None,
 ) -> bytes:
     """Write the PDF.
 
@@ -94,14 +99,30 @@ def render_paper(
         size: Sheet.
         limits: Time and memory of the child process.
         templates: A folder whose templates stand for shipped ones of the same name.
+        template_limits: Time and memory of the child process that renders those.
 
     Raises:
         MissingDependencyError: Pango is absent.
         PaperError: The child failed, or went beyond a limit.
+        UsageError: A template of the folder does not work.
     """
     enclosed = {enclosure.name for enclosure in enclosures}
     left_out = any(entry.path in LOG_NAMES and LOG_NAMES[entry.path] not in enclosed for entry in evidence.artifacts)
-    sheet = write_markup(evidence, figures, created=created, size=size, templates=templates, logs_left_out=left_out)
+    if templates is None:
+        sheet = write_markup(evidence, figures, created=created, size=size, logs_left_out=left_out)
+    else:
+        from molforge_eval.report.template_room import sheet_apart
+
+        sheet = sheet_apart(
+            "paper",
+            evidence,
+            figures,
+            templates=templates,
+            limits=template_limits or OF_TEMPLATES,
+            created=created,
+            size=size,
+            logs_left_out=left_out,
+        )
     return print_sheet(sheet, enclosures, created, PaperLimits() if limits is None else limits)
 
 

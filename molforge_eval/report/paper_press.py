@@ -49,7 +49,7 @@ def main(folder: Path) -> int:
     """Make `page.pdf` from the order in a folder; return the exit code."""
     # A process that makes one document and ends has nothing to collect; looking for it takes a sixth of its time.
     gc.disable()
-    _end_with_parent()
+    end_with_parent()
     # What the libraries put down goes when the folder goes, however this process ends.
     tempfile.tempdir = str(folder)
     order = orjson.loads((folder / "order.json").read_bytes())
@@ -136,7 +136,7 @@ def _finish(_document: Any, pdf: Any) -> None:
             entry.stream = [piece.replace(_END_OF_CLAIMS, _CLAIM + _END_OF_CLAIMS) for piece in entry.stream]
 
 
-def _end_with_parent() -> None:
+def end_with_parent() -> None:
     """Let the system end this process when the one that asked for the document is killed; only Linux can."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_SIGNAL_AT_PARENTS_DEATH, signal.SIGKILL)

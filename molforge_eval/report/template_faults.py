@@ -5,6 +5,7 @@ Only a template of the folder that the caller named is blamed so. A fault of a s
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,6 +20,8 @@ _SHOWN = 300
 _KINDS = {
     "KeyError": "the template names what the evidence lacks",
     "TemplateSyntaxError": "the template cannot be read",
+    "TimeIsOverError": "the template counts for too long",
+    "MemoryError": "the template needs more memory than it may use",
     "UndefinedError": "the template uses what is not there",
     "UnicodeDecodeError": "the template is no UTF-8 text",
 }
@@ -67,6 +70,8 @@ def _place_in(folder: Path, error: Exception) -> str | None:
         return None if inside is None else f"{inside}:{error.lineno}"
     if isinstance(error, UnicodeDecodeError):
         return _undecodable(folder)
+    if isinstance(error, OSError) and error.filename is not None:
+        return _inside(folder, os.fsdecode(error.filename))
     found = None
     frame = error.__traceback__
     while frame is not None:
@@ -85,7 +90,10 @@ def _inside(folder: Path, file: str) -> str | None:
 def _undecodable(folder: Path) -> str | None:
     """Find the template that is no text: the loader does not say which one it was reading."""
     for path in sorted(folder.rglob("*")):
-        data = path.read_bytes() if path.is_file() else b""
+        try:
+            data = path.read_bytes() if path.is_file() else b""
+        except OSError:
+            continue
         try:
             data.decode("utf-8")
         except UnicodeDecodeError as error:
@@ -97,6 +105,8 @@ def _words_of(error: Exception) -> str:
     if isinstance(error, TemplateNotFound):
         return f"the template {error.name!r} is neither in the folder nor shipped"
     text = " ".join(str(error).split()) or "no reason is given"
+    if isinstance(error, OSError):
+        return f"the template cannot be read: {error.strerror}"
     name = type(error).__name__
     words = _KINDS.get(name, f"the template raised {name}")
     return printable(f"{words}: {text}")[:_SHOWN]
