@@ -6,7 +6,7 @@ Its name is recorded with every episode. Two runs with different names, lengths 
 from __future__ import annotations
 
 from molforge_env.arithmetic import text_of
-from molforge_env.completions import ParsedCompletion, ToolCall, parse_completion
+from molforge_env.completions import ParsedCompletion, Spelling, ToolCall, parse_completion, spelling_of
 from molforge_env.tool_schemas import (
     OBSERVATION_LENGTHS,
     TOOL_ARGUMENTS,
@@ -25,6 +25,7 @@ __all__ = [  # noqa: RUF022 - in the order of `sorted`, which the surface test h
     "OBSERVATION_LENGTHS",
     "ObservationLength",
     "ParsedCompletion",
+    "Spelling",
     "TOOL_ARGUMENTS",
     "TOOL_NAMES",
     "ToolCall",
@@ -33,6 +34,7 @@ __all__ = [  # noqa: RUF022 - in the order of `sorted`, which the surface test h
     "observation_text",
     "parse_completion",
     "prompt_text",
+    "spelling_of",
     "tool_docstring",
     "tool_schemas",
 ]

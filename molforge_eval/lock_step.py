@@ -86,7 +86,10 @@ class LockStep:
             return
         self._read = [self._read[row] for row in rows]
         self._unread = [self._unread[row] for row in rows]
-        if self._mask is not None and rows:
+        if not self._keeps_cache:
+            # The cache of a recurrent layer cannot be cut to some rows; it is not read again anyway.
+            self._forget()
+        elif self._mask is not None and rows:
             index = torch.tensor(list(rows), device=self._mask.device)
             self._mask = self._mask[index]
             self._cache.batch_select_indices(index)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from pydantic import ValidationError
 
 from molforge_env.errors import UsageError
-from molforge_env.interface import TOOL_NAMES, ObservationLength, parse_completion, prompt_text
+from molforge_env.interface import TOOL_NAMES, ObservationLength, parse_completion, prompt_text, spelling_of
 from molforge_env.suites import ResolvedScenario, resolve_scenario
 from molforge_env.tools import ToolOutcome, ToolSession
 from molforge_eval import layout
@@ -187,7 +187,7 @@ def _check_spoken(lines: Sequence[Row]) -> Iterator[Finding]:
             yield _wrong("REPLAY_CALL_DIFFERS", "the turn has no completion", first, "raw_completion")
             continue
         calls = [(str(row["tool"]), row["arguments"]) for row in rows if row["tool"] is not None]
-        what = unlike_calls(first["raw_completion"], calls)
+        what = unlike_calls(first["raw_completion"], calls, spelling_of(lines[0]["prompt"] or ""))
         if what is None or (not calls and lines[-1]["ended_by"] in ("turn_limit", "length_limit")):
             continue
         code = "REPLAY_CALL_UNREAD" if what == UNREAD else "REPLAY_CALL_DIFFERS"
@@ -201,7 +201,7 @@ def _check_end(
     if row["ended_by"] is None:
         # Its last lines are gone or were never written, which another check names.
         return
-    expected = _endings(row, task.turn_limit, session, last)
+    expected = _endings(rows, task.turn_limit, session, last)
     if row["ended_by"] not in expected:
         what = f"ended_by is {seen(row['ended_by'])}, played again it is {seen(expected[0])}"
         yield _wrong("REPLAY_ENDING_DIFFERS", what, row, "ended_by")
@@ -219,14 +219,15 @@ def _check_end(
             yield _wrong("REPLAY_REWARD_DIFFERS", what, row, "training_reward")
 
 
-def _endings(row: Row, turn_limit: int, session: ToolSession, last: ToolOutcome | None) -> tuple[str, ...]:
+def _endings(rows: Sequence[Row], turn_limit: int, session: ToolSession, last: ToolOutcome | None) -> tuple[str, ...]:
     """List the endings that the last line may have, the likeliest first."""
+    row = rows[-1]
     if session.done and last is not None:
         return (laboratory_ending(last),)
     if row["tool"] is not None:
         # The answer to the last call no longer fitted, or the calls of one turn more were not carried out.
         return ("length_limit",)
-    parsed = parse_completion(row["raw_completion"] or "")
+    parsed = parse_completion(row["raw_completion"] or "", spelling_of(rows[0]["prompt"] or ""))
     if parsed.calls:
         return ("turn_limit", "length_limit") if row["turn"] >= turn_limit else ("length_limit",)
     # Whether a completion without a call was full is a matter of tokens, which the log does not count.

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from molforge_env.errors import UsageError
-from molforge_env.interface import parse_completion, prompt_text
+from molforge_env.interface import Spelling, parse_completion, prompt_text, spelling_of
 from molforge_env.suites import ResolvedScenario, resolve_scenario
 from molforge_env.tools import ToolOutcome, ToolSession
 from molforge_eval.calls import call_tool, recordable, recordable_arguments, step_record
@@ -94,14 +94,14 @@ def squeezed(text: str) -> str:
     return "".join(text.split())
 
 
-def spoken_calls(raw: str) -> list[tuple[str, dict[str, object]]] | None:
+def spoken_calls(raw: str, spelling: Spelling) -> list[tuple[str, dict[str, object]]] | None:
     """Read the calls of a completion as they are recorded.
 
     Returns:
         The calls; `None` for call blocks in a form of another model, which cannot be read here.
     """
-    parsed = parse_completion(raw)
-    if parsed.malformed is not None:
+    parsed = parse_completion(raw, spelling)
+    if parsed.malformed is not None and spelling.form == "json":
         return None
     return [(str(recordable(call.name)), recordable_arguments(call.arguments)) for call in parsed.calls]
 
@@ -134,7 +134,8 @@ def _check_spoken(task: RecordTask) -> Iterator[Finding]:
             yield task.wrong("REPLAY_CALL_DIFFERS", what, f"/steps/{place}/turn", step.step)
             return
     for turn, own in zip(episode.turns, _by_turn(episode), strict=True):
-        unlike = unlike_calls(turn.raw_completion, [(step.tool, step.arguments) for step in own])
+        calls = [(step.tool, step.arguments) for step in own]
+        unlike = unlike_calls(turn.raw_completion, calls, spelling_of(episode.turns[0].prompt))
         if unlike is None or _is_unplayed(turn, own, task):
             continue
         code = "REPLAY_CALL_UNREAD" if unlike == UNREAD else "REPLAY_CALL_DIFFERS"
@@ -144,9 +145,9 @@ def _check_spoken(task: RecordTask) -> Iterator[Finding]:
 UNREAD = "the completion holds call blocks in a form that is not read here"
 
 
-def unlike_calls(raw: str, recorded: Sequence[tuple[str, dict[str, object]]]) -> str | None:
+def unlike_calls(raw: str, recorded: Sequence[tuple[str, dict[str, object]]], spelling: Spelling) -> str | None:
     """Compare the calls in a completion with the recorded ones; `None` when they are the same."""
-    calls = spoken_calls(raw)
+    calls = spoken_calls(raw, spelling)
     if calls is None:
         return UNREAD if recorded else None
     if calls == list(recorded):
@@ -200,7 +201,7 @@ def _endings(task: RecordTask, session: ToolSession, last: ToolOutcome | None) -
         return ("no_call",)
     if not task.is_spoken:
         return ("turn_limit",)
-    parsed = parse_completion(turns[-1].raw_completion)
+    parsed = parse_completion(turns[-1].raw_completion, spelling_of(turns[0].prompt))
     if any(step.turn == turns[-1].turn for step in task.episode.steps):
         # An answer that no longer fits is not shown; how long it was is not recorded.
         return ("length_limit",)

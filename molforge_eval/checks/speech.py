@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from molforge_env import __version__
 from molforge_env.errors import UsageError
-from molforge_env.interface import ObservationLength, parse_completion, prompt_text
+from molforge_env.interface import ObservationLength, Spelling, parse_completion, prompt_text, spelling_of
 from molforge_env.suites import ResolvedScenario
 from molforge_env.tools import ToolSession
 from molforge_eval import layout
@@ -130,7 +130,8 @@ def _check_unread(path: str, evaluation: Evaluation) -> Iterator[Finding]:
     for index, episode in enumerate(evaluation.episodes):
         if not episode.turns or any(step.turn == episode.turns[-1].turn for step in episode.steps):
             continue
-        what = unread_calls(episode.turns[-1].raw_completion, episode.ended_by)
+        spelling = spelling_of(episode.turns[0].prompt)
+        what = unread_calls(episode.turns[-1].raw_completion, episode.ended_by, spelling)
         if what is not None:
             pointer = f"/episodes/{index}/turns/{len(episode.turns) - 1}/raw_completion"
             yield finding("CALL_UNREAD", what, file=path, pointer=pointer, episode=episode.episode_id)
@@ -138,18 +139,22 @@ def _check_unread(path: str, evaluation: Evaluation) -> Iterator[Finding]:
 
 def _check_unread_lines(run: RunDirectory) -> Iterator[Finding]:
     is_end = pl.col("ended_by").is_in(["no_call", "malformed_call"]) & pl.col("tool").is_null() & pl.col("opens_call")
-    for row in _rows(run, run.rollouts.filter(is_end).head(_READ_AGAIN)):
-        what = unread_calls(row["raw_completion"] or "", row["ended_by"])
+    ends = run.rollouts.filter(is_end).head(_READ_AGAIN)
+    # One model with one template wrote them all, so one prompt tells how they are spelled.
+    first = run.rollouts.filter(pl.col("prompt_mark").is_not_null()).head(min(1, len(ends)))
+    spelling = next((spelling_of(row["prompt"]) for row in _rows(run, first)), Spelling())
+    for row in _rows(run, ends):
+        what = unread_calls(row["raw_completion"] or "", row["ended_by"], spelling)
         if what is not None:
             yield _in_line("CALL_UNREAD", what, row, "raw_completion")
 
 
-def unread_calls(raw: str, ended_by: str | None) -> str | None:
+def unread_calls(raw: str, ended_by: str | None, spelling: Spelling) -> str | None:
     """Say what is wrong with an ending without a call; `None` when the completion holds none.
 
     A block that cannot be read ends an episode as `malformed_call`, which is the model's own doing and no fault.
     """
-    parsed = parse_completion(raw)
+    parsed = parse_completion(raw, spelling)
     if ended_by == "no_call" and parsed.blocks:
         return f"the completion opens {parsed.blocks} call blocks and no call was read from it"
     if ended_by == "malformed_call" and parsed.calls:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from molforge_env.completions import parse_completion
+from molforge_env.completions import Spelling, parse_completion
 from molforge_env.tool_schemas import tool_schemas
 
 _PIECES = st.one_of(
@@ -38,17 +38,49 @@ _PIECES = st.one_of(
     st.just('\n<tool_call>\n{"name": "submit", "arguments": {}}\n</tool_call>'),
 )
 
+_XML_PIECES = st.one_of(
+    st.sampled_from(
+        [
+            "<tool_call>",
+            "</tool_call>",
+            "<think>",
+            "</think>",
+            "<|im_end|>",
+            "<function=",
+            "<function=edit>",
+            "</function>",
+            "<parameter=",
+            "<parameter=slot>",
+            "<parameter=>",
+            "</parameter>",
+            ">",
+            "\n",
+            " ",
+            "\x1c\u2003",
+            "hinge",
+            '{"name": "defer", "arguments": {}}',
+            "7",
+            "\x00",
+            "Ω",
+        ]
+    ),
+    st.just("\n<tool_call>\n<function=submit>\n</function>\n</tool_call>"),
+    st.just("<tool_call>\n<function=edit>\n<parameter=slot>\nhinge\n</parameter>\n<parameter=dose>\n7"),
+)
+_PREFIXES = {False: "<|im_start|>assistant\n<think>\n\n</think>\n\n", True: "<|im_start|>assistant\n<think>\n"}
+
 
 @pytest.fixture(scope="module")
 def read_by_trainer():
     from transformers.utils.chat_parsing import parse_response
-    from trl.chat_template_utils import _validate_tool_calls, qwen3_template
+    from trl.chat_template_utils import _validate_tool_calls, qwen3_5_template, qwen3_template
 
     tools = tool_schemas("full")
+    templates = {"json": qwen3_template, "xml": qwen3_5_template}
 
-    def read(text: str) -> list[tuple[str, object]]:
+    def read(text: str, form: str = "json", prefix: str = "") -> list[tuple[str, object]]:
         try:
-            parsed = parse_response(text, response_template=qwen3_template, prefix="", tools=tools)
+            parsed = parse_response(text, response_template=templates[form], prefix=prefix, tools=tools)
             calls = parsed.get("tool_calls", [])
             _validate_tool_calls(calls)
         except (ValueError, TypeError):
@@ -62,6 +94,15 @@ def read_by_trainer():
 @given(st.lists(_PIECES, max_size=9).map("".join))
 def test_any_text_holds_the_calls_that_the_trainer_finds(read_by_trainer, text) -> None:
     assert [(call.name, call.arguments) for call in parse_completion(text).calls] == read_by_trainer(text)
+
+
+@settings(max_examples=600)
+@given(st.lists(_XML_PIECES, max_size=12).map("".join), st.booleans())
+def test_any_text_in_xml_holds_the_calls_that_the_trainer_finds(read_by_trainer, text, thinks) -> None:
+    found = parse_completion(text, Spelling("xml", thinks=thinks))
+
+    assert [(call.name, call.arguments) for call in found.calls] == read_by_trainer(text, "xml", _PREFIXES[thinks])
+    assert bool(found.malformed) == ("<tool_call>" in text and not found.calls)
 
 
 @given(st.lists(_PIECES, max_size=9).map("".join))

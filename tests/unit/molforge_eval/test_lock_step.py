@@ -77,6 +77,40 @@ def test_rows_that_are_dropped_leave_the_others_as_they_were(model: Any) -> None
     together.keep([])
 
 
+def test_rows_of_a_recurrent_model_are_dropped_too() -> None:
+    import torch
+    from transformers import Qwen3_5ForCausalLM, Qwen3_5TextConfig
+
+    torch.manual_seed(5)
+    config = Qwen3_5TextConfig(
+        vocab_size=60,
+        hidden_size=32,
+        intermediate_size=64,
+        num_hidden_layers=2,
+        layer_types=["linear_attention", "full_attention"],
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        head_dim=8,
+        linear_num_key_heads=2,
+        linear_num_value_heads=2,
+        linear_key_head_dim=8,
+        linear_value_head_dim=8,
+        max_position_embeddings=512,
+        initializer_range=0.3,
+        tie_word_embeddings=True,
+    )
+    recurrent = Qwen3_5ForCausalLM(config).double().eval()
+    prompts, answers = _prompts(5), _prompts(10)[5:]
+    together = LockStep(recurrent, stop_ids=frozenset({STOP}), pad_id=0, rows=5)
+    first = together.advance(_turns(prompts))
+    together.keep([1, 3, 4])
+    second = together.advance([_turns(answers, turn=1)[row] for row in (1, 3, 4)])
+    alone = _alone(recurrent, prompts, answers)
+
+    assert first == [alone[row][0] for row in range(5)]
+    assert second == [alone[row][1] for row in (1, 3, 4)]
+
+
 def test_the_cache_over_turns_gives_the_logits_of_a_fresh_reading(model: Any) -> None:
     import torch
 

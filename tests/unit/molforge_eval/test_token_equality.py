@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from rollout_words import endings_compared, host_trainer, roll_out
 
-from molforge_env.interface import prompt_text
-from molforge_env.suites import SCENARIO_IDS, resolve_scenario
-from molforge_eval.dialogue import Dialogue
-from molforge_eval.model_policy import chat_form
-from molforge_eval.plan import Limits, standard_plan
-from molforge_train.tool_environment import tool_environment
+from molforge_env.suites import SCENARIO_IDS
 
 if TYPE_CHECKING:
     from trl import GRPOTrainer
@@ -74,27 +68,6 @@ SCRIPTS: dict[str, list[str]] = {
 }
 
 
-class Recording:
-    """What the host fed and got back, one list of turns an episode."""
-
-    def __init__(self) -> None:
-        self.episodes: list[list[tuple[list[int], list[int]]]] = []
-
-    def add(self, contexts: Sequence[Sequence[int]], completions: Sequence[Sequence[int]]) -> None:
-        """Join each context to the episode that it goes on from; equal contexts may be joined either way."""
-        open_episodes = list(self.episodes)
-        for context, completion in zip(contexts, completions, strict=True):
-            turn = (list(context), list(completion))
-            for episode in open_episodes:
-                before = [*episode[-1][0], *episode[-1][1]]
-                if list(context[: len(before)]) == before:
-                    episode.append(turn)
-                    open_episodes.remove(episode)
-                    break
-            else:
-                self.episodes.append([turn])
-
-
 @pytest.fixture(scope="module")
 def tokenizer() -> Any:
     return _tokenizer()
@@ -112,79 +85,9 @@ def trainer(tokenizer: Any, tmp_path_factory: pytest.TempPathFactory) -> GRPOTra
 
 
 def _trainer(tokenizer: Any, folder: Path) -> GRPOTrainer:
-    from datasets import Dataset
     from transformers import AutoModelForCausalLM
-    from trl import GRPOConfig, GRPOTrainer
 
-    row = {"prompt": [{"role": "user", "content": prompt_text("compact")}]}
-    return GRPOTrainer(
-        model=AutoModelForCausalLM.from_pretrained(MODEL),
-        processing_class=tokenizer,
-        reward_funcs=lambda completions, **_: [0.0] * len(completions),
-        environment_factory=tool_environment("compact", lambda: datetime(2026, 1, 1, tzinfo=UTC)),
-        train_dataset=Dataset.from_list([row] * 2),
-        args=GRPOConfig(
-            output_dir=str(folder),
-            per_device_train_batch_size=2,
-            num_generations=2,
-            max_completion_length=600,
-            max_tool_calling_iterations=11,
-            generation_kwargs={"max_new_tokens": 200},
-            temperature=1.0,
-            bf16=False,
-            gradient_checkpointing=False,
-            use_cpu=True,
-            report_to="none",
-        ),
-    )
-
-
-def _rows(scenario_id: str, copies: int = 2) -> list[dict[str, Any]]:
-    row = {
-        "prompt": [{"role": "user", "content": prompt_text("compact")}],
-        "suite": "official",
-        "scenario_id": scenario_id,
-        "seed": 1,
-        "reward_mode": "assay_gated",
-    }
-    return [dict(row) for _ in range(copies)]
-
-
-def _roll_out(trainer: GRPOTrainer, rows: list[dict[str, Any]], write: Any) -> Recording:
-    recording = Recording()
-
-    def single_turn(prompt_ids: list[list[int]], *_: Any, **__: Any) -> tuple[list[list[int]], None]:
-        written = write(prompt_ids)
-        recording.add(prompt_ids, written)
-        return written, None
-
-    own, trainer._generate_single_turn = trainer._generate_single_turn, single_turn
-    try:
-        trainer._generate_and_score_completions(rows)
-    finally:
-        trainer._generate_single_turn = own
-    return recording
-
-
-def _turns_compared(recording: Recording, scenario_id: str, tokenizer: Any, trainer: GRPOTrainer) -> Iterator[str]:
-    """Play the host's words through the evaluator's dialogue; yield how each episode ended."""
-    plan = standard_plan(observation_length="compact", limits=Limits(200, 600, 11), seeds=1)
-    form = chat_form(trainer.model, tokenizer, "compact")
-    for episode in recording.episodes:
-        scenario = resolve_scenario(scenario_id=scenario_id, seed=1)
-        dialogue = Dialogue(scenario, plan, plan.parts[1].decoding, form)
-        fed = 0
-        for context, completion in episode:
-            if dialogue.ended_by is not None:
-                break
-            assert dialogue.context == context
-            dialogue.take(completion[: dialogue.room])
-            fed += 1
-        assert dialogue.ended_by is not None
-        if dialogue.ended_by not in ("submit", "step_limit", "budget"):
-            # The host goes on after the laboratory's end; everything else ends where the host ends.
-            assert fed == len(episode)
-        yield dialogue.ended_by
+    return host_trainer(AutoModelForCausalLM.from_pretrained(MODEL), tokenizer, folder)
 
 
 ENDINGS = {
@@ -208,8 +111,8 @@ def _say(words: list[str], trainer: GRPOTrainer, tokenizer: Any) -> list[str]:
         ids = turns[turn] if turn < len(turns) else tokenizer("x" + END)["input_ids"]
         return [list(ids) or tokenizer("x")["input_ids"] for _ in contexts]
 
-    recording = _roll_out(trainer, _rows("level_0_easy"), write)
-    return list(_turns_compared(recording, "level_0_easy", tokenizer, trainer))
+    recording = roll_out(trainer, "level_0_easy", write)
+    return list(endings_compared(recording, "level_0_easy", tokenizer, trainer))
 
 
 @pytest.mark.parametrize("script", SCRIPTS)
@@ -255,12 +158,7 @@ def test_other_chat_templates_meet_the_same_ids_in_both_loops(template: str, wor
 def test_sampled_words_of_the_model_meet_the_same_ids_in_both_loops(
     scenario_id: str, trainer: GRPOTrainer, tokenizer: Any
 ) -> None:
-    own = trainer._generate_single_turn
-
-    def write(contexts: list[list[int]]) -> list[list[int]]:
-        return [list(ids) for ids in own(contexts, None, {}, num_generations=1)[0]]
-
-    recording = _roll_out(trainer, _rows(scenario_id), write)
-    endings = list(_turns_compared(recording, scenario_id, tokenizer, trainer))
+    recording = roll_out(trainer, scenario_id)
+    endings = list(endings_compared(recording, scenario_id, tokenizer, trainer))
 
     assert len(endings) == 2

@@ -1,38 +1,48 @@
 """The model family that users have, at the size of a test: data, fine-tuning, GRPO, evaluation, replay, reload.
 
-The weights are random, so nothing is learned; every part is the one that a large model meets.
+The weights are random to begin with. Fine-tuning on our conversations is what makes the model call tools; two steps of
+GRPO move the adapter and prove no more than that every part fits the next.
 """
 
 from __future__ import annotations
 
 import shutil
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import NamedTuple
 
 import orjson
 import pytest
 from click.testing import CliRunner
+from rollout_words import endings_compared, host_trainer, roll_out
 from safetensors.numpy import load_file, save_file
 from tiny_qwen import TEMPLATE, make_tiny_qwen
 
-from molforge_env.interface import prompt_text, tool_schemas
+from molforge_env.suites import SCENARIO_IDS
 from molforge_eval import layout
 from molforge_eval.chat_templates import known_templates
-from molforge_eval.model_policy import chat_form
+from molforge_eval.model_loading import fit_adapter
+from molforge_eval.plan import Limits, standard_plan
+from molforge_eval.play import run_evaluation
 from molforge_eval.policies import Loading, PolicySpec, open_policy
+from molforge_eval.records.evaluation import EpisodeRecord
 from molforge_eval.replay import verify
 from molforge_eval.validate import validate
 from molforge_eval.weights import hash_file, read_adapter
 from molforge_train.cli import cli
-from molforge_train.errors import RunFailedError
 from molforge_train.policy import load_base
+from molforge_train.recording import read_clock
 
-SETTINGS = (
-    "--preset", "tiny-cpu", "--run-name", "qwen", "--max-steps", "2", "--num-generations", "2", "--batch-size", "2",
-    "--num-iterations", "1", "--dataset-size", "4", "--eval-seeds", "1", "--max-completion-length", "64", "--quiet",
+DATA = ("--observation-length", "compact", "--conversations", "160")
+# A rank as high as the model is wide: the adapter has to teach random weights everything that they do.
+SFT = (
+    "--preset", "tiny-cpu", "--rank", "64", "--steps", "60", "--batch-size", "4", "--learning-rate", "0.01",
+    "--max-length", "700", "--device", "cpu",
 )  # fmt: skip
-
-NOTHING_LEARNED = {"ADAPTER_UNCHANGED", "COMPLETIONS_CUT", "SIGNAL_ABSENT"}
+GRPO = (
+    "--preset", "tiny-cpu", "--run-name", "qwen", "--max-steps", "2", "--num-generations", "4", "--batch-size", "8",
+    "--num-iterations", "1", "--dataset-size", "4", "--eval-seeds", "1", "--max-completion-length", "400",
+    "--max-new-tokens", "32",
+)  # fmt: skip
 
 
 class Chain(NamedTuple):
@@ -42,7 +52,7 @@ class Chain(NamedTuple):
 
 
 def do(*words: str) -> None:
-    answer = CliRunner().invoke(cli, list(words))
+    answer = CliRunner().invoke(cli, [*words, "--quiet"])
     assert answer.exit_code == 0, (words, answer.output, answer.exception)
 
 
@@ -51,14 +61,10 @@ def chain(tmp_path_factory) -> Chain:
     top = tmp_path_factory.mktemp("qwen")
     base = make_tiny_qwen(top / "base")
     data, adapter = top / "sft.jsonl", top / "adapter"
-    do("data", "--out", str(data), "--observation-length", "compact", "--conversations", "6", "--quiet")
-    sft = ("--preset", "tiny-cpu", "--steps", "2", "--batch-size", "2", "--max-length", "3000", "--device", "cpu")
-    do("sft", str(data), "--base-model", str(base), "--out", str(adapter), *sft, "--quiet")
-    run = ("--base-model", str(base), "--sft-adapter-path", str(adapter), "--output-root", str(top / "runs"))
-    # A model of random weights calls no tool, so the episodes of a group are rewarded alike and no weight moves.
-    answer = CliRunner().invoke(cli, ["grpo", *SETTINGS, *run])
-    assert isinstance(answer.exception, RunFailedError), (answer.output, answer.exception)
-    assert "the adapter is the one that training began with" in answer.exception.what
+    do("data", "--out", str(data), *DATA)
+    do("sft", str(data), "--base-model", str(base), "--out", str(adapter), *SFT)
+    places = ("--base-model", str(base), "--sft-adapter-path", str(adapter), "--output-root", str(top / "runs"))
+    do("grpo", *GRPO, *places)
     return Chain(base, adapter, top / "runs" / "qwen")
 
 
@@ -75,12 +81,56 @@ def unsloth_spelling(adapter: Path, target: Path) -> Path:
     return target
 
 
-def test_the_run_is_whole_is_played_again_and_says_that_nothing_was_learned(chain: Chain) -> None:
+def played(chain: Chain, adapter: Path) -> list[EpisodeRecord]:
+    """Play the greedy episodes with one of the adapters."""
+    player = open_policy(PolicySpec("hf", str(chain.base), str(adapter)), Loading(device="cpu"))
+    plan = standard_plan(observation_length="compact", limits=Limits(32, 400, 11), seeds=1)
+    evaluation = run_evaluation(plan, player, "test", "run-000000000000", clock=read_clock, on_episode=lambda _: None)
+    return [episode for episode in evaluation.episodes if episode.part == "greedy"]
+
+
+def test_the_run_is_whole_and_is_played_again_without_a_difference(chain: Chain) -> None:
     result = verify(chain.run, workers=1)
 
-    assert {item.code for item in result.findings if item.severity == "error"} == NOTHING_LEARNED
-    assert result.counts["episodes_replayed"] > 0
+    assert [item.code for item in result.findings] == []
+    assert result.counts["episodes_replayed"] > 16
+    assert result.counts["steps_replayed"] > 16
     assert result.counts["episodes_differing"] == 0
+
+
+def test_a_call_that_the_xml_does_not_hold_is_named(chain: Chain, tmp_path: Path) -> None:
+    run = Path(shutil.copytree(chain.run, tmp_path / "run"))
+    evaluation = orjson.loads((run / layout.AFTER).read_bytes())
+    steps = next(episode["steps"] for episode in evaluation["episodes"] if episode["steps"])
+    steps[0]["arguments"] = {"slot": "hinge", "fragment": "another"}
+    (run / layout.AFTER).write_bytes(orjson.dumps(evaluation))
+    lines = [orjson.loads(line) for line in (run / layout.ROLLOUTS).read_bytes().splitlines()]
+    called = next(row for row in lines if row["tool"] is not None)
+    called["raw_completion"] = called["raw_completion"].replace("<function=", "<function=x")
+    (run / layout.ROLLOUTS).write_bytes(b"".join(orjson.dumps(row) + b"\n" for row in lines))
+    found = [item for item in verify(run, workers=1).findings if item.code == "REPLAY_CALL_DIFFERS"]
+
+    assert {item.where.file for item in found} == {layout.AFTER, layout.ROLLOUTS}
+
+
+def test_the_model_calls_tools_in_training_and_in_both_evaluations(chain: Chain) -> None:
+    lines = (chain.run / layout.ROLLOUTS).read_bytes().splitlines()
+    calls = [row["status"] for row in map(orjson.loads, lines) if row["tool"] is not None]
+    rows = [orjson.loads(line) for line in (chain.run / layout.TRAINER_LOG).read_bytes().splitlines()]
+
+    assert len(calls) > 12
+    assert "ok" in calls
+    assert any(row.get("reward_std") for row in rows)
+    for name in (layout.BEFORE, layout.AFTER):
+        episodes = orjson.loads((chain.run / name).read_bytes())["episodes"]
+        assert sum(len(episode["steps"]) for episode in episodes) > 6
+        assert any("<function=" in turn["raw_completion"] for episode in episodes for turn in episode["turns"])
+
+
+def test_training_moved_the_adapter(chain: Chain) -> None:
+    given, made = (read_adapter(folder).sha256 for folder in (chain.adapter, chain.run / layout.ADAPTER_FOLDER))
+
+    assert given != made
 
 
 def test_fine_tuning_marked_the_assistants_turns(chain: Chain) -> None:
@@ -89,38 +139,21 @@ def test_fine_tuning_marked_the_assistants_turns(chain: Chain) -> None:
     assert record["assistant_only_loss"]
 
 
-def test_the_trainers_ids_are_those_of_the_evaluator(chain: Chain) -> None:
-    from trl import GRPOTrainer
-    from trl.chat_template_utils import get_training_chat_template
-
+def test_the_evaluator_feeds_the_ids_of_the_trainers_rollout_turn_by_turn(chain: Chain, tmp_path: Path) -> None:
     model, tokenizer = load_base(str(chain.base), "float32", side="left")
-    form = chat_form(model, tokenizer, "compact")
     assert tokenizer.chat_template == known_templates()[TEMPLATE]
+    trainer = host_trainer(fit_adapter(model, read_adapter(chain.adapter), trainable=True), tokenizer, tmp_path)
+    turns = []
+    for scenario_id in SCENARIO_IDS:
+        recording = roll_out(trainer, scenario_id)
+        turns += [len(episode) for episode in recording.episodes]
 
-    class Host:
-        """The parts of the trainer that its method reads."""
-
-        processing_class = tokenizer
-        _tokenizer = tokenizer
-        chat_template = get_training_chat_template(tokenizer)
-        chat_template_kwargs: ClassVar[dict[str, Any]] = {}
-        tools = tool_schemas("compact")
-        _is_vlm = False
-
-    answers = [{"role": "tool", "name": "defer", "content": "executed 1/7 4131"}]
-    host = GRPOTrainer._get_tool_suffix_ids(Host(), answers)  # type: ignore[arg-type] # the parts that it reads
-    words = "<tool_call>\n<function=edit>\n<parameter=slot>\nhinge\n</parameter>\n<parameter=fragment>\nazaindole\n"
-    ids = tokenizer.encode(f"{words}</parameter>\n</function>\n</tool_call><|im_end|>", add_special_tokens=False)
-    call = form.parse(ids, form.prompt_ids(prompt_text("compact"))).calls[0]
-
-    assert form.suffix_ids(answers) == list(host)
-    assert (call.name, call.arguments) == ("edit", {"slot": "hinge", "fragment": "azaindole"})
+        assert len(list(endings_compared(recording, scenario_id, tokenizer, trainer))) == 2
+    assert max(turns) > 3, "the model has to be answered by its tools, or nothing was compared"
 
 
 def test_an_adapter_as_unsloth_spells_it_is_the_same_adapter(chain: Chain, tmp_path: Path) -> None:
     import torch
-
-    from molforge_eval.model_loading import fit_adapter
 
     spelled = unsloth_spelling(chain.run / layout.ADAPTER_FOLDER, tmp_path / "unsloth")
     ids = torch.tensor([[5, 6, 7, 8, 9]])
@@ -134,11 +167,28 @@ def test_an_adapter_as_unsloth_spells_it_is_the_same_adapter(chain: Chain, tmp_p
     assert not torch.equal(logits[0], plain.eval()(ids).logits)
 
 
-def test_the_evaluator_loads_either_spelling(chain: Chain, tmp_path: Path) -> None:
-    spelled = unsloth_spelling(chain.adapter, tmp_path / "unsloth")
-    player = open_policy(PolicySpec("hf", str(chain.base), str(spelled)), Loading(device="cpu"))
+def test_either_spelling_plays_the_same_greedy_episodes(chain: Chain, tmp_path: Path) -> None:
+    made = chain.run / layout.ADAPTER_FOLDER
+    spelled = unsloth_spelling(made, tmp_path / "unsloth")
+    stated = orjson.loads((chain.run / layout.AFTER).read_bytes())["episodes"]
+    said = [[turn["raw_completion"] for turn in item["turns"]] for item in stated if item["part"] == "greedy"]
 
-    assert player.identity.adapter_sha256 == hash_file(spelled / "adapter_model.safetensors")
+    assert hash_file(spelled / "adapter_model.safetensors") != hash_file(made / "adapter_model.safetensors")
+    for folder in (made, spelled):
+        assert [[turn.raw_completion for turn in episode.turns] for episode in played(chain, folder)] == said
+
+
+def test_training_goes_on_from_either_spelling(chain: Chain, tmp_path: Path) -> None:
+    made = chain.run / layout.ADAPTER_FOLDER
+    outcomes = []
+    for folder in (made, unsloth_spelling(made, tmp_path / "unsloth")):
+        settings = ("--max-steps", "1", "--run-before-eval", "0", "--run-after-eval", "0")
+        runs = tmp_path / "runs"
+        places = ("--base-model", str(chain.base), "--sft-adapter-path", str(folder), "--output-root", str(runs))
+        do("grpo", *GRPO, *settings, *places, "--run-name", folder.name)
+        outcomes.append(read_adapter(runs / folder.name / layout.ADAPTER_FOLDER).sha256)
+
+    assert outcomes[0] == outcomes[1]
 
 
 def test_a_run_with_an_adapter_as_unsloth_spells_it_has_no_fault_of_keys(chain: Chain, tmp_path: Path) -> None:
@@ -148,5 +198,5 @@ def test_a_run_with_an_adapter_as_unsloth_spells_it_has_no_fault_of_keys(chain: 
         shutil.copy(spelled / name, run / layout.ADAPTER_FOLDER / name)
     found = {item.code for item in validate(run).findings}
 
-    # The bytes are others than those that were sealed. The tensors are known for those that went in all the same.
-    assert {code for code in found if code.startswith("ADAPTER_")} == {"ADAPTER_DIFFERS", "ADAPTER_UNCHANGED"}
+    # The bytes are others than those that were sealed; of its keys nothing is said.
+    assert {code for code in found if code.startswith("ADAPTER_")} == {"ADAPTER_DIFFERS"}

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from evidence_builder import edit_json, read_json, read_lines, reseal, spell_call, write_lines
 
+from molforge_env.interface import Spelling
 from molforge_eval import layout
 from molforge_eval.checks.speech import is_foreign, unread_calls
 from molforge_eval.findings import Finding
@@ -69,21 +70,26 @@ def test_c016_two_blocks_and_no_call_are_named_with_the_episode_and_kept(run_cop
 
 
 @pytest.mark.parametrize(
-    ("raw", "ended_by", "is_named"),
+    ("raw", "ended_by", "form", "is_named"),
     [
-        (spell_call("defer", {}), "no_call", True),
-        ("<tool_call>{broken</tool_call>", "no_call", True),
-        ("<tool_call>{broken</tool_call>", "malformed_call", False),
-        (spell_call("defer", {}), "malformed_call", True),
-        ("<think>a <tool_call> is next</think> I stop.", "no_call", False),
-        ("I stop here.", "no_call", False),
-        (spell_call("defer", {}), "turn_limit", False),
+        (spell_call("defer", {}), "no_call", "json", True),
+        ("<tool_call>{broken</tool_call>", "no_call", "json", True),
+        ("<tool_call>{broken</tool_call>", "malformed_call", "json", False),
+        (spell_call("defer", {}), "malformed_call", "json", True),
+        ("<think>a <tool_call> is next</think> I stop.", "no_call", "json", False),
+        ("I stop here.", "no_call", "json", False),
+        (spell_call("defer", {}), "turn_limit", "json", False),
+        ("<tool_call>\n<function=defer>\n</function>\n</tool_call>", "no_call", "xml", True),
+        ("<tool_call>\n<function=defer>\n</function>\n</tool_call>", "malformed_call", "xml", True),
+        ("<tool_call>\n<function=defer>\n</function>\n</tool_call>", "malformed_call", "json", False),
+        (spell_call("defer", {}), "malformed_call", "xml", False),
+        ("I stop here.", "no_call", "xml", False),
     ],
 )
 def test_a_completion_is_unread_when_it_holds_a_call_that_its_ending_denies(
-    raw: str, ended_by: str, is_named: bool
+    raw: str, ended_by: str, form: Any, is_named: bool
 ) -> None:
-    assert (unread_calls(raw, ended_by) is not None) is is_named
+    assert (unread_calls(raw, ended_by, Spelling(form)) is not None) is is_named
 
 
 def test_c013_an_opening_of_another_version_of_the_product_is_not_judged(run_copy: Path) -> None:
