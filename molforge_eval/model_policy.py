@@ -167,7 +167,7 @@ def settle_template(tokenizer: Any) -> str | None:
             None if is_chat_template_prefix_preserving(tokenizer) else get_training_chat_template(tokenizer)
         )
     except ValueError as error:
-        raise template_fault(own if isinstance(own, str) else None, _shown(str(tokenizer.name_or_path))) from error
+        raise template_fault(own, _shown(str(tokenizer.name_or_path))) from error
     return template
 
 

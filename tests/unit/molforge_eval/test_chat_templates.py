@@ -64,6 +64,79 @@ def test_an_edited_one_is_named_with_the_one_that_it_was_made_from(copy: Path, n
     assert "upload of Qwen" in caught.value.mend
 
 
+@pytest.mark.parametrize("edit", [lambda text: text + "\n", lambda text: text.replace("\n", "\r\n")])
+def test_other_line_ends_are_called_that(copy: Path, edit) -> None:
+    put(copy, None)
+    settings = copy / "tokenizer_config.json"
+    text = edit(known_templates()["qwen3"])
+    settings.write_bytes(orjson.dumps({**orjson.loads(settings.read_bytes()), "chat_template": text}))
+
+    with pytest.raises(UsageError, match="the chat template is qwen3 with other line ends"):
+        check_template_files(copy, "someone/model")
+
+
+def test_a_file_with_the_line_ends_of_another_system_is_taken_as_the_tokenizer_reads_it(copy: Path) -> None:
+    from transformers import AutoTokenizer
+
+    text = known_templates()["qwen3"]
+    (copy / "chat_template.jinja").write_bytes(text.replace("\n", "\r\n").encode())
+    check_template_files(copy, "someone/model")
+
+    assert AutoTokenizer.from_pretrained(copy).chat_template == text
+
+
+def test_of_two_texts_the_one_in_the_file_counts(copy: Path) -> None:
+    known = known_templates()["qwen3"]
+    settings = copy / "tokenizer_config.json"
+    settings.write_bytes(orjson.dumps({**orjson.loads(settings.read_bytes()), "chat_template": known + " x"}))
+    put(copy, known)
+    check_template_files(copy, "someone/model")
+    put(copy, known + " y")
+
+    with pytest.raises(UsageError, match="the chat template is qwen3 with 1 lines edited") as caught:
+        check_template_files(copy, "someone/model")
+    assert caught.value.where.endswith(' y"')
+
+
+@pytest.mark.parametrize("places", ["settings", "files"])
+def test_several_templates_by_name_are_refused_before_the_weights(copy: Path, places: str) -> None:
+    known = known_templates()["qwen3"]
+    if places == "settings":
+        put(copy, None)
+        settings = copy / "tokenizer_config.json"
+        named = [{"name": "default", "template": known}, {"name": "tool_use", "template": known}]
+        settings.write_bytes(orjson.dumps({**orjson.loads(settings.read_bytes()), "chat_template": named}))
+    else:
+        put(copy, known)
+        (copy / "additional_chat_templates").mkdir()
+        (copy / "additional_chat_templates" / "tool_use.jinja").write_text(known, encoding="utf-8")
+
+    for refuse in (lambda: check_template_files(copy, "a"), lambda: load_base(str(copy), "float32", side="left")):
+        with pytest.raises(UsageError, match=r"chat templates by name, .default, tool_use") as caught:
+            refuse()
+        assert "chat_template.jinja" in caught.value.mend
+
+
+def test_a_template_without_its_tools_is_named_with_the_line_where_they_were(copy: Path) -> None:
+    known = known_templates()["qwen3_5_nothink"]
+    begin, end = known.index("{%- if tools and tools"), known.index("{%- set ns = namespace")
+    put(copy, known[:begin] + known[end:])
+
+    with pytest.raises(UsageError, match=r"qwen3_5_nothink with \d+ lines edited") as caught:
+        check_template_files(copy, "someone/model")
+    assert f"line {known[:begin].count(chr(10)) + 1}:" in caught.value.where
+
+
+@pytest.mark.parametrize("stated", [7, True, [], {}, "", None])
+def test_what_is_no_text_is_no_template(copy: Path, stated: object) -> None:
+    put(copy, None)
+    settings = copy / "tokenizer_config.json"
+    settings.write_bytes(orjson.dumps({**orjson.loads(settings.read_bytes()), "chat_template": stated}))
+
+    with pytest.raises(UsageError, match="the model has no chat template"):
+        check_template_files(copy, "someone/model")
+
+
 def test_the_first_edited_line_is_shown() -> None:
     lines = known_templates()["qwen3"].splitlines()
     lines[11] = "{{- 'another text' }}"
