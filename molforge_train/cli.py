@@ -34,8 +34,13 @@ def _setting_flags(command: Callable[..., int]) -> Callable[..., int]:
     return command
 
 
-_LATER = ("data", "deliver", "sft", "warmstart")
-"""Commands whose modules are imported only when they are asked about."""
+_LATER = {
+    "data": "molforge_train.data_command",
+    "deliver": "molforge_train.deliver_command",
+    "sft": "molforge_train.sft_command",
+    "warmstart": "molforge_tiny.command",
+}
+"""Commands whose modules are imported only when they are asked about; nothing here rests on the last one's package."""
 
 
 class _Later(click.Group):
@@ -46,7 +51,7 @@ class _Later(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name in _LATER:
-            command: click.Command = import_module(f"molforge_train.{cmd_name}_command").command
+            command: click.Command = import_module(_LATER[cmd_name]).command
             return command
         return super().get_command(ctx, cmd_name)
 

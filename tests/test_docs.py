@@ -25,7 +25,7 @@ PROGRAMS = {
 
 MODULES_WITH_EXAMPLES = [
     path
-    for package in ("molforge_env", "molforge_eval", "molforge_train")
+    for package in ("molforge_env", "molforge_eval", "molforge_train", "molforge_tiny")
     for path in sorted((ROOT / package).rglob("*.py"))
     if ">>> " in path.read_text(encoding="utf-8")
 ]

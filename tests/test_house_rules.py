@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-PACKAGES = ("molforge_env", "molforge_eval", "molforge_train")
+PACKAGES = ("molforge_env", "molforge_eval", "molforge_train", "molforge_tiny")
 LONGEST_MODULE = 350
 
 # Where a float is a reward or a score. Python 3.12 made the built-in `sum` compensate its rounding: the same parts

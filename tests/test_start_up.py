@@ -11,7 +11,7 @@ import pytest
 from molforge_env import __version__
 
 ROOT = Path(__file__).resolve().parent.parent
-PACKAGES = ("molforge_env", "molforge_eval", "molforge_train")
+PACKAGES = ("molforge_env", "molforge_eval", "molforge_train", "molforge_tiny")
 TORCH_FAMILY = ("accelerate", "datasets", "peft", "tokenizers", "torch", "transformers", "trl")
 COSTLY = ("polars", "pydantic", "rdkit", "scipy", "vl_convert", "weasyprint")
 
@@ -56,7 +56,7 @@ def test_help_loads_nothing_costly(module: str) -> None:
 
 
 def test_importing_the_packages_loads_nothing_costly() -> None:
-    loaded = _loaded_after("import molforge_env, molforge_eval, molforge_train")
+    loaded = _loaded_after("import molforge_env, molforge_eval, molforge_train, molforge_tiny")
 
     assert set(PACKAGES) <= loaded
     assert loaded & {*TORCH_FAMILY, *COSTLY} == set()

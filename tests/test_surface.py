@@ -10,7 +10,7 @@ import click
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-PACKAGES = ("molforge_env", "molforge_eval", "molforge_train")
+PACKAGES = ("molforge_env", "molforge_eval", "molforge_train", "molforge_tiny")
 PROGRAMS = {
     "molforge-env": "molforge_env.cli",
     "molforge-eval": "molforge_eval.cli.evaluate",

@@ -70,7 +70,7 @@ def test_the_wheel_holds_every_template_font_and_schema(wheel: Path, repository:
 
 def test_the_wheel_holds_the_data_of_each_package(wheel: Path, repository: Path) -> None:
     tracked = subprocess.run(
-        ["git", "ls-files", "-z", "molforge_env", "molforge_eval", "molforge_train"],
+        ["git", "ls-files", "-z", "molforge_env", "molforge_eval", "molforge_train", "molforge_tiny"],
         cwd=repository,
         check=True,
         capture_output=True,
@@ -96,6 +96,7 @@ def test_the_wheel_holds_nothing_of_the_workshop(wheel: Path) -> None:
         "molforge_env",
         "molforge_eval",
         "molforge_train",
+        "molforge_tiny",
     }
 
 

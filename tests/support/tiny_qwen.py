@@ -11,9 +11,9 @@ from typing import Any
 from molforge_env.interface import TOOL_NAMES, tool_schemas
 from molforge_env.tool_schemas import TOOL_ARGUMENTS
 from molforge_eval.chat_templates import known_templates
-from molforge_train.tokenizer import train_tokenizer
+from molforge_tiny.tokenizer import train_tokenizer
+from molforge_tiny.warmstart import render
 from molforge_train.transcripts import TranscriptRecipe, generate_transcripts
-from molforge_train.warmstart import render
 
 TEMPLATE = "qwen3_5_nothink"
 _HIDDEN = 64

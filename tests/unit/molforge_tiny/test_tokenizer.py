@@ -6,9 +6,9 @@ import pytest
 
 from molforge_env.errors import UsageError
 from molforge_env.interface import tool_schemas
-from molforge_train.tokenizer import laboratory_names, train_tokenizer
+from molforge_tiny.tokenizer import laboratory_names, train_tokenizer
+from molforge_tiny.warmstart import render
 from molforge_train.transcripts import TranscriptRecipe, generate_transcripts
-from molforge_train.warmstart import render
 
 RECIPE = TranscriptRecipe(conversations=12, mixture={"random": 1.0}, observation_length="compact")
 

@@ -23,11 +23,11 @@ from molforge_env.interface import INTERFACE_NAME
 from molforge_env.seeding import stream_seed
 from molforge_eval.canonical import digest, file_bytes, line_bytes, sha256_hex
 from molforge_eval.records.conversations import Conversation
+from molforge_tiny.base_model import BaseRecipe, build_model, train_base
+from molforge_tiny.tokenizer import train_tokenizer
 from molforge_train import recipes
-from molforge_train.base_model import BaseRecipe, build_model, train_base
 from molforge_train.provenance import packages
 from molforge_train.sft import SftRecipe, reproducible, save_adapter, train_adapter
-from molforge_train.tokenizer import train_tokenizer
 from molforge_train.transcripts import TranscriptRecipe, generate_transcripts
 
 LOG_NAME = "warmstart_log.jsonl"

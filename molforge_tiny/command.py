@@ -23,9 +23,9 @@ def command(preset: str, out: Path | None, seed: int | None, *, quiet: bool) -> 
     Teachers play training variants of the laboratory, never an official task; a base model reads their transcripts and
     an adapter is fine-tuned on them. The folder gets weights, log and `recipe.json` with every seed, version and hash.
     """
+    from molforge_tiny.warmstart import make_warmstart, read_recipe
     from molforge_train.host_libraries import FINETUNING, check_libraries
     from molforge_train.progress import Progress
-    from molforge_train.warmstart import make_warmstart, read_recipe
 
     recipe = read_recipe(preset, seed=seed)
     check_libraries(FINETUNING)

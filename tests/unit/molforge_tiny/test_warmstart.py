@@ -13,7 +13,8 @@ from click.testing import CliRunner
 from molforge_env.errors import UsageError
 from molforge_env.interface import observation_text, prompt_text, tool_schemas
 from molforge_env.tools import ToolSession
-from molforge_train.warmstart import (
+from molforge_tiny.command import command
+from molforge_tiny.warmstart import (
     LOG_NAME,
     RECIPE_NAME,
     WarmstartRecord,
@@ -21,7 +22,6 @@ from molforge_train.warmstart import (
     make_warmstart,
     read_recipe,
 )
-from molforge_train.warmstart_command import command
 
 SHIPPED = Path(str(files("molforge_train") / "models" / "tiny"))
 

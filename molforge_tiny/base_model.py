@@ -85,7 +85,7 @@ def train_base(
     """Train the model in place on rendered conversations.
 
     Args:
-        model: From [`build_model`][molforge_train.base_model.build_model].
+        model: From [`build_model`][molforge_tiny.base_model.build_model].
         tokenizer: Encodes the texts.
         texts: Conversations rendered by the chat template.
         recipe: Steps, batch and learning rate.
