@@ -27,7 +27,7 @@ from molforge_tiny.base_model import BaseRecipe, build_model, train_base
 from molforge_tiny.tokenizer import train_tokenizer
 from molforge_train import recipes
 from molforge_train.provenance import packages
-from molforge_train.sft import SftRecipe, reproducible, save_adapter, train_adapter
+from molforge_train.sft import Saving, SftRecipe, reproducible, save_adapter, train_adapter
 from molforge_train.transcripts import TranscriptRecipe, generate_transcripts
 
 LOG_NAME = "warmstart_log.jsonl"
@@ -201,7 +201,9 @@ def _make(recipe: WarmstartRecipe, work: Path, scratch: Path, recorder: _Recorde
         parameters = model.num_parameters()
     with _timed("sft", seconds):
         seed = _torch_seed(recipe.seed, "sft")
-        adapter = train_adapter(model, tokenizer, second, recipe.sft, seed=seed, scratch=scratch, report=recorder.step)
+        adapter = train_adapter(
+            model, tokenizer, second, recipe.sft, seed=seed, saving=Saving(scratch), report=recorder.step
+        )
         save_adapter(adapter, work / "sft_adapter", base_name=recipe.name)
     trainable = sum(weight.numel() for weight in adapter.parameters() if weight.requires_grad)
     return _Made(parameters, trainable, digests)

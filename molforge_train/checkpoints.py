@@ -17,7 +17,8 @@ from molforge_eval.canonical import file_bytes
 from molforge_eval.sealing import write_whole
 from molforge_eval.weights import hash_file
 
-_MARK = "molforge_checkpoint.json"
+MARK = "molforge_checkpoint.json"
+"""Stands in a checkpoint that is whole."""
 _WEIGHTS = "adapter_model.safetensors"
 
 
@@ -38,7 +39,7 @@ def mark_whole(checkpoints: Path, step: int, run_id: str) -> None:
     """Mark the checkpoint of a step as whole, with the hash of its adapter."""
     folder = checkpoints / f"checkpoint-{step}"
     mark = {"run_id": run_id, "step": step, "adapter_sha256": hash_file(folder / _WEIGHTS)}
-    write_whole(folder / _MARK, file_bytes(mark))
+    write_whole(folder / MARK, file_bytes(mark))
 
 
 def latest_whole(checkpoints: Path, run_id: str) -> Checkpoint | None:
@@ -48,7 +49,7 @@ def latest_whole(checkpoints: Path, run_id: str) -> Checkpoint | None:
         UnreadableError: The adapter of that checkpoint is not the one that was saved.
     """
     found = []
-    for mark in checkpoints.glob(f"checkpoint-*/{_MARK}"):
+    for mark in checkpoints.glob(f"checkpoint-*/{MARK}"):
         told = orjson.loads(mark.read_bytes())
         if told["run_id"] == run_id:
             found.append((told["step"], mark.parent, told["adapter_sha256"]))

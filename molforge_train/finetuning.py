@@ -17,19 +17,22 @@ from typing import Any
 from molforge_env import RULES_VERSION, __version__
 from molforge_env.errors import MolForgeError, UsageError
 from molforge_env.frozen import FrozenModel
-from molforge_eval.canonical import file_bytes
+from molforge_eval.canonical import digest, file_bytes, plain
 from molforge_eval.conversations import ConversationFile, read_conversations
 from molforge_eval.model_loading import find_cached, is_out_of_memory
 from molforge_eval.records.manifest import AdapterIdentity
 from molforge_eval.weights import base_model_digest
+from molforge_train.checkpoints import MARK, checkpoint_folder, latest_whole, remove_checkpoints
 from molforge_train.config import shipped_path
 from molforge_train.delivery import identify_adapter
 from molforge_train.policy import Place, load_base
 from molforge_train.preflight import check_base
+from molforge_train.progress import warn
 from molforge_train.provenance import packages, scrubbed
-from molforge_train.sft import SftRecipe, can_mark_assistant, reproducible, save_adapter, train_adapter
+from molforge_train.sft import Saving, SftRecipe, can_mark_assistant, reproducible, save_adapter, train_adapter
 
 RECORD_NAME = "sft_record.json"
+SAVE_STEPS = 20
 Show = Callable[[int, str], None]
 """Step, figures."""
 
@@ -72,9 +75,20 @@ class FinetuningError(MolForgeError):
 
 
 def finetune(
-    data: Path, base_model: str, folder: Path, recipe: SftRecipe, *, seed: int, place: Place, show: Show
+    data: Path,
+    base_model: str,
+    folder: Path,
+    recipe: SftRecipe,
+    *,
+    seed: int,
+    place: Place,
+    show: Show,
+    save_steps: int = SAVE_STEPS,
 ) -> SftRecord:
     """Tune an adapter on a file of conversations.
+
+    What was stopped goes on when it is called again with the same arguments: its checkpoints stand beside the folder
+    until that is there.
 
     Args:
         data: From `molforge-train data`.
@@ -84,9 +98,11 @@ def finetune(
         seed: First weights of the adapter and order of the conversations.
         place: Device and number type.
         show: Called after each step.
+        save_steps: Steps between two checkpoints.
 
     Raises:
-        UsageError: The folder exists, the data has faults, or the model's chat template is none that can be used.
+        UsageError: The folder exists, checkpoints of another fine-tuning stand beside it, the data has faults, or the
+            model's chat template is none that can be used.
         FinetuningError: Memory ran out, or a loss was not finite.
     """
     if folder.exists():
@@ -94,23 +110,25 @@ def finetune(
     file = _read_data(data)
     check_base(base_model)
     losses: list[float] = []
+    saving = _find_saving(folder, [plain(recipe), seed, file.sha256, base_model, place.dtype], save_steps)
 
     def report(line: dict[str, Any]) -> None:
         losses.append(line["loss"])
-        show(line["step"], f"loss {line['loss']:.3f}")
+        if not math.isfinite(line["loss"]):
+            remove_checkpoints(saving.folder)
+            what = f"the loss of step {line['step']} is not finite"
+            raise FinetuningError(what, where="recipe, learning_rate", mend="Set --learning-rate lower.")
+        if saving.start is None or line["step"] > saving.start.step:
+            show(line["step"], f"loss {line['loss']:.3f}")
 
     model, tokenizer = load_base(base_model, place.dtype, side="right")
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}-") as scratch, reproducible(1):
-        made, work = Path(scratch) / "made", Path(scratch) / "trainer"
-        with _explained(recipe, losses):
+        made = Path(scratch) / "made"
+        with _explained(recipe, losses, saving):
             adapter = train_adapter(
-                model, tokenizer, file.conversations, recipe, seed=seed, scratch=work, report=report, place=place
+                model, tokenizer, file.conversations, recipe, seed=seed, saving=saving, report=report, place=place
             )
-        broken = [step for step, loss in enumerate(losses, start=1) if not math.isfinite(loss)]
-        if broken:
-            what = f"the loss of step {broken[0]} is not finite"
-            raise FinetuningError(what, where="recipe, learning_rate", mend="Set --learning-rate lower.")
         save_adapter(adapter, made, base_name=scrubbed(base_model))
         local = Path(shipped_path(base_model))
         found = local if local.is_dir() else find_cached(base_model)
@@ -134,11 +152,26 @@ def finetune(
             # The weights' writer lets nobody else read them.
             path.chmod(0o644)
         shutil.move(made, folder)
+    remove_checkpoints(saving.folder)
     return record
 
 
+def _find_saving(folder: Path, settings: list[Any], every: int) -> Saving:
+    checkpoints, identity = checkpoint_folder(folder), f"sft-{digest(settings)[:12]}"
+    start = latest_whole(checkpoints, identity)
+    if start is None and any(checkpoints.glob(f"*/{MARK}")):
+        raise UsageError(
+            "checkpoints of a fine-tuning with other settings stand beside the folder",
+            where=str(checkpoints),
+            mend="Call it with the data, base and settings of that one to go on, or remove the checkpoints.",
+        )
+    if start is not None:
+        warn(f"goes on from step {start.step}, which stands in {checkpoints.name}")
+    return Saving(checkpoints, every, identity, start)
+
+
 @contextmanager
-def _explained(recipe: SftRecipe, losses: Sequence[float]) -> Iterator[None]:
+def _explained(recipe: SftRecipe, losses: Sequence[float], saving: Saving) -> Iterator[None]:
     try:
         yield
     except ValueError as error:
@@ -153,6 +186,9 @@ def _explained(recipe: SftRecipe, losses: Sequence[float]) -> Iterator[None]:
         mend = "Set --max-length lower, or --batch-size 1 with --gradient-accumulation raised by as much."
         what = f"out of memory after step {len(losses)} of {recipe.steps}"
         raise FinetuningError(what, where=f"recipe, batch_size {recipe.batch_size}", mend=mend) from error
+    finally:
+        if not any(saving.folder.glob(f"*/{MARK}")):
+            remove_checkpoints(saving.folder)
 
 
 def _read_data(path: Path) -> ConversationFile:

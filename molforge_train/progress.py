@@ -22,13 +22,16 @@ class Progress:
         self._quiet = quiet
         self._live = sys.stderr.isatty()
         self._began = time.perf_counter()
+        self._done: int | None = None
 
     def show(self, step: int, figures: str) -> None:
-        """Show the step with its figures and the time that is left."""
+        """Show the step with its figures and the time that is left; the first one may go on from earlier ones."""
+        if self._done is None:
+            self._done = step - 1
         if self._quiet or not (self._live or step == self._total or step % max(1, self._total // 10) == 0):
             return
         spent = time.perf_counter() - self._began
-        left = spent / step * (self._total - step)
+        left = spent / (step - self._done) * (self._total - step)
         text = f"step {step}/{self._total}  {figures}  {spent:.0f} s, {left:.0f} s left"
         # On a terminal the line is written over; erasing to its end needs no width.
         line = f"\r{text}\x1b[K" if self._live else f"{text}\n"

@@ -11,13 +11,14 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from pydantic import Field
 
 from molforge_env.frozen import FrozenModel
 from molforge_eval.canonical import file_bytes
 from molforge_eval.records.conversations import Conversation
+from molforge_train.checkpoints import Checkpoint, mark_whole
 from molforge_train.policy import PROCESSOR, Place
 
 if TYPE_CHECKING:
@@ -51,6 +52,18 @@ class SftRecipe(FrozenModel):
     shipped adapter was made so, before it was seen; its bytes are kept."""
 
 
+class Saving(NamedTuple):
+    """Where the trainer keeps its own files, and what it can go on from when it is stopped."""
+
+    folder: Path
+    every: int = 0
+    """Steps between two checkpoints; 0 makes none."""
+    identity: str = ""
+    """Of what is tuned on what by which settings: a checkpoint of another is none of ours."""
+    start: Checkpoint | None = None
+    """What training goes on from."""
+
+
 def train_adapter(
     model: PreTrainedModel,
     tokenizer: PreTrainedTokenizerBase,
@@ -58,7 +71,7 @@ def train_adapter(
     recipe: SftRecipe,
     *,
     seed: int,
-    scratch: Path,
+    saving: Saving,
     report: ReportStep,
     place: Place = PROCESSOR,
 ) -> Any:
@@ -70,8 +83,9 @@ def train_adapter(
         conversations: What the teachers did.
         recipe: Rank, steps and learning rate.
         seed: First weights of the adapter and order of the conversations.
-        scratch: Folder for the trainer's own files; nothing in it is needed afterwards.
-        report: Called for each step with step, loss, learning rate and gradient norm.
+        saving: The trainer's own files; nothing of them is needed afterwards.
+        report: Called for each step with step, loss, learning rate and gradient norm; for those before the checkpoint
+            that training goes on from, too.
         place: Device and number type of the training.
 
     Returns:
@@ -81,12 +95,20 @@ def train_adapter(
     from transformers import PrinterCallback, TrainerCallback
     from trl import SFTConfig, SFTTrainer
 
-    class ReportLogs(TrainerCallback):
+    def tell(logs: dict[str, Any], step: int) -> None:
+        if "loss" in logs:
+            report({"stage": "sft", "step": step, **{n: round(float(logs[n]), 9) for n in _LOGGED if n in logs}})
+
+    class Steps(TrainerCallback):
+        def on_train_begin(self, args: Any, state: Any, control: Any, **extra: Any) -> None:  # noqa: ARG002 - the host's names
+            for row in state.log_history:
+                tell(row, int(row["step"]))
+
         def on_log(self, args: Any, state: Any, control: Any, **extra: Any) -> None:  # noqa: ARG002 - the host's names
-            logs = extra.get("logs") or {}
-            if "loss" in logs:
-                kept = {name: round(float(logs[name]), 9) for name in _LOGGED if name in logs}
-                report({"stage": "sft", "step": int(state.global_step), **kept})
+            tell(extra.get("logs") or {}, int(state.global_step))
+
+        def on_save(self, args: Any, state: Any, control: Any, **extra: Any) -> None:  # noqa: ARG002 - the host's names
+            mark_whole(saving.folder, int(state.global_step), saving.identity)
 
     with warnings.catch_warnings():
         # TRL passes settings by names that transformers is about to drop.
@@ -94,7 +116,7 @@ def train_adapter(
         trainer = SFTTrainer(
             model=model,
             args=SFTConfig(
-                output_dir=str(scratch),
+                output_dir=str(saving.folder),
                 max_steps=recipe.steps,
                 per_device_train_batch_size=recipe.batch_size,
                 gradient_accumulation_steps=recipe.gradient_accumulation,
@@ -104,7 +126,10 @@ def train_adapter(
                 max_length=recipe.max_length,
                 assistant_only_loss=can_mark_assistant(tokenizer),
                 logging_steps=1,
-                save_strategy="no",
+                save_strategy="steps" if saving.every else "no",
+                save_steps=saving.every or 1,
+                # The last one may be half written when the process is killed.
+                save_total_limit=2,
                 report_to="none",
                 seed=seed,
                 data_seed=seed,
@@ -122,10 +147,10 @@ def train_adapter(
                 target_modules=recipe.target_modules,
                 task_type="CAUSAL_LM",
             ),
-            callbacks=[ReportLogs()],
+            callbacks=[Steps()],
         )
         trainer.remove_callback(PrinterCallback)
-        trainer.train()
+        trainer.train(resume_from_checkpoint=None if saving.start is None else str(saving.start.folder))
     return trainer.model
 
 

@@ -44,7 +44,8 @@ def command(data: Path, base_model: str, out: Path, preset: str, *, quiet: bool,
 
     DATA is a file that `molforge-train data` wrote; each of its conversations is played again first, and one that is
     not sound is refused. Only the assistant's turns carry the loss where TRL can mark them in the chat template. The
-    folder gets the adapter and sft_record.json: hash of the data, identity of the base, settings, versions.
+    folder gets the adapter and sft_record.json: hash of the data, identity of the base, settings, versions. A
+    fine-tuning that was stopped goes on when the same command is given again.
 
     \b
     molforge-train data --out sft.jsonl

@@ -110,6 +110,33 @@ def test_data_with_faults_is_refused_and_nothing_is_left(data: Path, tmp_path: P
     assert sorted(path.name for path in tmp_path.iterdir()) == ["bad.jsonl"]
 
 
+def test_what_was_stopped_goes_on_to_the_bytes_of_an_undisturbed_one(data: Path, tmp_path: Path) -> None:
+    recipe = read_recipe("sft", "tiny-cpu", SftRecipe, {"steps": 6, "batch_size": 2})
+    seen: list[int] = []
+
+    def tune(name: str, stop_at: int = 0, seed: int = 1) -> SftRecord:
+        def show(step: int, _: str) -> None:
+            seen.append(step)
+            if step == stop_at:
+                raise KeyboardInterrupt
+
+        return finetune(data, BASE, tmp_path / name, recipe, seed=seed, place=PROCESSOR, show=show, save_steps=2)
+
+    whole = tune("whole")
+    with pytest.raises(KeyboardInterrupt):
+        tune("parts", stop_at=5)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["parts.checkpoints", "whole"]
+    with pytest.raises(UsageError, match="with other settings"):
+        tune("parts", seed=2)
+    seen.clear()
+    resumed = tune("parts")
+
+    assert seen == [5, 6]
+    assert resumed.adapter.sha256 == whole.adapter.sha256
+    assert (resumed.first_loss, resumed.last_loss) == (whole.first_loss, whole.last_loss)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["parts", "whole"]
+
+
 def test_a_folder_that_exists_is_left_alone(data: Path, tmp_path: Path) -> None:
     (tmp_path / "note.txt").write_text("kept")
     answer = run(data, tmp_path)
