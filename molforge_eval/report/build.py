@@ -23,7 +23,7 @@ from molforge_eval.catalogue import printable
 from molforge_eval.records.fields import utc_text
 from molforge_eval.regeneration_models import Wish
 from molforge_eval.report.assembly import DEFAULT_TITLE, LONGEST_TITLE, assemble_evidence
-from molforge_eval.report.checking import CheckStage, OnEpisodes, check_run, without_packet
+from molforge_eval.report.checking import CheckStage, OnEpisodes, check_run, refuse_change, state_of, without_packet
 from molforge_eval.report.delivery import OUT_OF_SPACE, deliver, made_folder, own_turn, refuse_inside
 from molforge_eval.report.evidence import Evidence
 from molforge_eval.report.figures import draw_figures
@@ -110,7 +110,8 @@ def build_packet(
         The evidence and the files. A PDF that could not be made is named in `paper_fault`; nothing is written half.
 
     Raises:
-        UnreadableError: The path is absent or holds nothing of a run, or there is no room to write.
+        UnreadableError: The path is absent or holds nothing of a run, the run changed meanwhile, or there is no room to
+            write.
         UsageError: There is no folder to write to, or it cannot be written; a template of the options does not work;
             or the memory does not hold the model.
     """
@@ -126,6 +127,7 @@ def _build(
 ) -> Packet:
     tell("read")
     # Held until the end: an unpacked archive lives as long as the run that was read from it.
+    state = state_of(run_dir)
     loaded = load(run_dir)
     run = without_packet(loaded)
     checked = check_run(run, replay=options.replay, wish=options.wish, on_stage=tell, on_episodes=on_episodes)
@@ -142,6 +144,7 @@ def _build(
         if options.pdf:
             tell("paper")
             paper, fault = _print_paper(run, evidence, figures, own, options)
+    refuse_change(run_dir, state)
     tell("write")
     archive = None
     with own_turn(folder):

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 from typing import Literal
 
+from molforge_env.errors import UnreadableError
 from molforge_eval import layout
+from molforge_eval.catalogue import printable
 from molforge_eval.ladder import ladder, ladder_of
+from molforge_eval.limits import DEFAULT_LIMITS
 from molforge_eval.records.identity import ArtifactChecksum
 from molforge_eval.regeneration_models import Wish
 from molforge_eval.replay import verify_loaded
 from molforge_eval.report.assembly import Checked
 from molforge_eval.run_directory import RunDirectory
+from molforge_eval.run_files import list_run
 from molforge_eval.sealing import checksum_of, root_of
 from molforge_eval.validate import validate_loaded
 from molforge_eval.verdict import decide
@@ -20,6 +26,8 @@ from molforge_eval.verdict import decide
 CheckStage = Literal["check", "play", "judge"]
 OnCheckStage = Callable[[CheckStage], None]
 OnEpisodes = Callable[[int, int], None]
+State = Mapping[str, tuple[int, int, int]]
+"""File number, size and time of change of each record."""
 
 
 def check_run(
@@ -62,6 +70,46 @@ def check_run(
         verdict=verdict,
         ladder=rungs,
     )
+
+
+def state_of(path: Path) -> State:
+    """Note what the records of a run look like from outside, or the file that holds it.
+
+    Args:
+        path: A run directory, an archive or a packet PDF; one that is not there has no state.
+    """
+    if path.is_dir():
+        listed = list_run(path, DEFAULT_LIMITS).sizes
+        names = [name for name in listed if layout.is_record(name) or name == layout.CHECKSUMS]
+    else:
+        names = [""]
+    state = {}
+    for name in names:
+        with suppress(OSError):
+            found = (path / name).lstat()
+            state[name] = (found.st_ino, found.st_size, found.st_mtime_ns)
+    return state
+
+
+def refuse_change(path: Path, earlier: State) -> None:
+    """Refuse a run that has changed since: its numbers would be of one state, and its hashes of another.
+
+    Args:
+        path: As for `state_of`.
+        earlier: Its state before it was read.
+
+    Raises:
+        UnreadableError: It has.
+    """
+    now = state_of(path)
+    changed = sorted(name for name in earlier.keys() | now.keys() if earlier.get(name) != now.get(name))
+    if changed:
+        more = f", and {len(changed) - 1} more" if len(changed) > 1 else ""
+        raise UnreadableError(
+            f"the run changed while it was read: {printable(changed[0] or path.name)}{more}",
+            where=printable(str(path)),
+            mend="Run it again when nothing writes there any more.",
+        )
 
 
 def without_packet(run: RunDirectory) -> RunDirectory:

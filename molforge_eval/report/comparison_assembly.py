@@ -5,6 +5,7 @@ Equal runs named in equal order give equal evidence: no clock, and no random dra
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Mapping, Sequence
 
@@ -120,15 +121,19 @@ def _hashes(rivals: Sequence[Rival]) -> Mapping[str, Sha256]:
 
 
 def _list_tasks(rivals: Sequence[Rival]) -> Mapping[str, ComparedTask]:
-    found: dict[str, ComparedTask] = {}
+    names: dict[str, None] = {}
     for rival in rivals:
         plan = rival.plan
-        if plan is None or not rival.is_compared():
-            continue
-        for task in (task for block in plan.parts if block.name == plan.decision.part for task in block.tasks):
-            key = task if _SAFE_KEY.fullmatch(task) and task != MEAN else f"task-{len(found)}"
-            found.setdefault(task, ComparedTask(key=key, label=task_label(task)))
-    return found
+        if plan is not None and rival.is_compared():
+            names |= {task: None for block in plan.parts if block.name == plan.decision.part for task in block.tasks}
+    return name_tasks(tuple(names))
+
+
+def name_tasks(tasks: Sequence[str]) -> Mapping[str, ComparedTask]:
+    """Give every task a key of its own: its name where an id can hold it, else a number that no name takes."""
+    own = {task for task in tasks if _SAFE_KEY.fullmatch(task) and task != MEAN}
+    free = (key for number in itertools.count() if (key := f"task-{number}") not in own)
+    return {task: ComparedTask(key=task if task in own else next(free), label=task_label(task)) for task in tasks}
 
 
 def _is_on_ladder(rivals: Sequence[Rival]) -> bool:
@@ -146,9 +151,14 @@ def _is_official(rival: Rival) -> bool:
 
 
 def _put_run(book: NumberBook, rival: Rival, tasks: Mapping[str, str]) -> None:
-    """Put the scores of one run down; those of a run that is withheld, repeated or unread stay unsaid."""
+    """Put the scores of one run down; those of one that is withheld, repeated, incomplete or unread stay unsaid."""
     at = f"run.{rival.key}"
-    why = {"withheld": _WITHHELD, "repeated": f"it repeats {rival.same_as}", "unreadable": "it cannot be read"}
+    why = {
+        "withheld": _WITHHELD,
+        "repeated": f"it repeats {rival.same_as}",
+        "incomplete": "the run is incomplete: too little of its evaluation after training was counted",
+        "unreadable": "it cannot be read",
+    }
     hidden = why.get(rival.state)
     result = None if rival.checked is None else rival.checked.result
     for severity in ("error", "warning"):

@@ -18,7 +18,7 @@ from molforge_eval.ladder import ladder
 from molforge_eval.records.fields import utc_text
 from molforge_eval.report.assembly import LONGEST_TITLE
 from molforge_eval.report.build import paper_without_room
-from molforge_eval.report.checking import CheckStage, OnEpisodes, check_run, without_packet
+from molforge_eval.report.checking import CheckStage, OnEpisodes, check_run, refuse_change, state_of, without_packet
 from molforge_eval.report.comparison_assembly import DEFAULT_TITLE, assemble_comparison
 from molforge_eval.report.comparison_chart import NARROW, WIDE, comparison_chart, has_score
 from molforge_eval.report.comparison_evidence import ComparisonEvidence
@@ -164,14 +164,16 @@ def _folder_for(out: Path, paths: Sequence[Path]) -> AbstractContextManager[Path
 def _enter(path: Path, options: ComparisonOptions, tell: OnStage, on_episodes: OnEpisodes | None) -> Entry:
     tell("read")
     try:
+        state = state_of(path)
         loaded = load(path)
+        checked = check_run(without_packet(loaded), replay=options.replay, on_stage=tell, on_episodes=on_episodes)
+        refuse_change(path, state)
     except UnreadableError as error:
         if isinstance(error, NoRoomError) or not path.exists():
             # A name that was mistyped is said at once, before the other runs are played; a full disk says nothing of
             # a run.
             raise
         return Entry(path, None, error)
-    checked = check_run(without_packet(loaded), replay=options.replay, on_stage=tell, on_episodes=on_episodes)
     # The logs have been checked, and nothing of them is compared: twelve long ones would not fit into memory.
     return Entry(path, checked._replace(run=_without_logs(checked.run)), None)
 

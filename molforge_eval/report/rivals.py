@@ -28,6 +28,7 @@ REFERENCE = "reference policies"
 """Label of the row that no run has."""
 LONGEST_REASON = 300
 MOST_REASONS = 8
+_BY_ID = "id "
 NO_SEEDS = "format version 0 records no plan and no seed: its means stand as the files list them, and nothing is paired"
 
 
@@ -84,15 +85,16 @@ class Entry(NamedTuple):
 def enter_runs(entries: Sequence[Entry]) -> tuple[Rival, ...]:
     """Give every run a key and a label of its own, and say whether it may be compared.
 
-    Of several that are one run, by the id or by the hash of their records, the first one without errors stands for all
-    that come after it.
+    Of several that are one run, by the hash of their records, by the adapter, or by the id where no adapter says
+    otherwise, the first one without errors stands for all that come after it. Whoever shares an id or an adapter with
+    another is told so, the first one too: whose it is cannot be shown.
     """
     labels = _tell_apart([_name_of(entry) for entry in entries])
     first_with: dict[str, str] = {}
-    rivals = []
+    rivals: list[Rival] = []
     for number, (entry, label) in enumerate(zip(entries, labels, strict=True), start=1):
         key = f"r{number}"
-        same_as, repeated = _find_same(entry.checked, first_with)
+        same_as, repeated = _find_same(entry.checked, first_with, rivals)
         state, reasons, outcome = _judge(entry)
         # A run with errors stands for no other: a broken copy that is named first would take a sound run's scores away.
         if state != "withheld":
@@ -102,7 +104,44 @@ def enter_runs(entries: Sequence[Entry]) -> tuple[Rival, ...]:
             state, reasons = "repeated", (repeated, *reasons)
         reasons = tuple(quote(reason, LONGEST_REASON) for reason in reasons[:MOST_REASONS])
         rivals.append(Rival(key, entry.path, label, entry.checked, entry.fault, state, reasons, outcome, same_as))
-    return tuple(rivals)
+    return tuple(_tell_shared(rival, rivals) for rival in rivals)
+
+
+def _tell_shared(rival: Rival, rivals: Sequence[Rival]) -> Rival:
+    """Name, of a run that stands for itself, those with which it shares an id or an adapter."""
+    if rival.same_as is not None:
+        return rival
+    words = []
+    for other in rivals:
+        if other is rival or not _is_sound(other) or not _is_sound(rival) or _root_of(other) == _root_of(rival):
+            continue
+        if _id_of(other) == _id_of(rival) is not None:
+            words.append(f"{other.key} has the same run id and other records: whose it is cannot be shown")
+        elif _adapter_of(other) == _adapter_of(rival) is not None:
+            words.append(f"{other.key} has the same adapter: whose it is cannot be shown")
+    return rival._replace(reasons=(*words, *rival.reasons)[:MOST_REASONS])
+
+
+def _is_sound(rival: Rival) -> bool:
+    return rival.state not in {"withheld", "unreadable"}
+
+
+def _root_of(rival: Rival) -> str | None:
+    return None if rival.checked is None else rival.checked.root_sha256
+
+
+def _id_of(rival: Rival) -> str | None:
+    manifest = None if rival.checked is None else rival.checked.run.manifest
+    return None if manifest is None else manifest.run_id
+
+
+def _adapter_of(rival: Rival) -> str | None:
+    return None if rival.checked is None else _adapter_in(rival.checked)
+
+
+def _adapter_in(checked: Checked) -> str | None:
+    manifest = checked.run.manifest
+    return None if manifest is None or manifest.output_adapter is None else manifest.output_adapter.sha256
 
 
 def _name_of(entry: Entry) -> str:
@@ -134,18 +173,30 @@ def _marks_of(checked: Checked | None) -> Mapping[str, str]:
         marks[f"root {checked.root_sha256}"] = "its records are those of {}, byte for byte"
     manifest = checked.run.manifest
     if manifest is not None:
-        marks[f"id {manifest.run_id}"] = "it has the run id of {} and other records: two states of one run"
+        marks[f"{_BY_ID}{manifest.run_id}"] = "it has the run id of {} and other records: two states of one run"
         if manifest.output_adapter is not None:
             words = "it has the adapter of {}: one training, evaluated again"
             marks[f"adapter {manifest.output_adapter.sha256}"] = words
     return marks
 
 
-def _find_same(checked: Checked | None, first_with: Mapping[str, str]) -> tuple[str | None, str]:
+def _find_same(
+    checked: Checked | None, first_with: Mapping[str, str], rivals: Sequence[Rival]
+) -> tuple[str | None, str]:
     for mark, words in _marks_of(checked).items():
         if mark in first_with:
-            return first_with[mark], words.format(first_with[mark])
+            first = first_with[mark]
+            if mark.startswith(_BY_ID) and _are_two_trainings(checked, first, rivals):
+                continue
+            return first, words.format(first)
     return None, ""
+
+
+def _are_two_trainings(checked: Checked | None, first: str, rivals: Sequence[Rival]) -> bool:
+    """Tell whether a run has another adapter than the first one with its id: an id can be copied."""
+    adapters = {None if checked is None else _adapter_in(checked)}
+    adapters |= {_adapter_of(rival) for rival in rivals if rival.key == first}
+    return None not in adapters and len(adapters) > 1
 
 
 def _judge(entry: Entry) -> tuple[RunState, tuple[str, ...], Outcome | None]:

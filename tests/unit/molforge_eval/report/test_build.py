@@ -210,3 +210,17 @@ build_packet(sys.argv[1], options=PacketOptions(**options))
     assert "UnreadableError: the archive cannot be written: File too large" in done.stderr
     assert (run_copy / layout.EVIDENCE).is_file()
     assert [path.name for path in run_copy.parent.iterdir()] == [run_copy.name]
+
+
+@pytest.mark.parametrize("stage", ["judge", "page"])
+def test_a_run_that_changes_while_its_packet_is_made_gets_none(run_copy, stage) -> None:
+    (run_copy / layout.EVIDENCE).write_bytes(b"older")
+
+    def change(here: str) -> None:
+        (run_copy / layout.PACKET_HTML).write_bytes(here.encode())
+        if here == stage:
+            edit_json(run_copy, layout.AFTER, lambda value: value.update(note="later"))
+
+    with pytest.raises(UnreadableError, match=f"the run changed while it was read: {layout.AFTER}"):
+        build_packet(run_copy, options=PacketOptions(pdf=False, replay=False), on_stage=change)
+    assert (run_copy / layout.EVIDENCE).read_bytes() == b"older"

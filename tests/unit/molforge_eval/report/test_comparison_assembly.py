@@ -10,7 +10,7 @@ from molforge_eval.canonical import file_bytes
 from molforge_eval.catalogue import finding
 from molforge_eval.ladder import ladder
 from molforge_eval.report.checking import check_run
-from molforge_eval.report.comparison_assembly import assemble_comparison
+from molforge_eval.report.comparison_assembly import assemble_comparison, name_tasks
 from molforge_eval.report.comparison_chart import WIDE, comparison_chart
 from molforge_eval.report.comparison_evidence import ComparisonEvidence
 from molforge_eval.report.rivals import REFERENCE, Entry, enter_runs
@@ -242,7 +242,8 @@ def test_a_run_whose_score_is_not_shown_is_not_drawn(compare, entry) -> None:
     label = evidence.run("r2").label
     rows = [row for table in tables for row in table if row.get("row") == label]
 
-    assert evidence.value("run.r2.before") is not None
+    assert {evidence.value(f"run.r2.{side}") for side in ("before", "after", "difference")} == {None}
+    assert "the run is incomplete" in str(evidence.number("run.r2.before").reason)
     assert rows == [{"row": label, "text": "no score"}]
 
 
@@ -259,6 +260,39 @@ def test_two_states_of_one_run_and_two_evaluations_of_one_adapter_are_one_run_to
     assert "two states of one run" in evidence.run("r2").reasons[0]
     assert "evaluated again" in evidence.run("r3").reasons[0]
     assert evidence.outcome == "nothing compared"
+
+
+def _with_id_of(entry: Entry, other: Entry) -> Entry:
+    run = entry.checked.run
+    manifest = run.manifest.model_copy(update={"run_id": other.checked.run.manifest.run_id})
+    return entry._replace(checked=entry.checked._replace(run=dataclasses.replace(run, manifest=manifest)))
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_an_id_that_was_copied_takes_no_scores_away_and_both_are_told(compare, entry, is_first) -> None:
+    sound = entry(1, 0.3)
+    thief = _with_id_of(entry(2, 0.9), sound)
+    evidence = compare(*((thief, sound) if is_first else (sound, thief)), entry(3, 0.6))
+
+    assert [run.state for run in evidence.runs] == ["compared"] * 3
+    assert "r2 has the same run id and other records" in evidence.run("r1").reasons[0]
+    assert "r1 has the same run id and other records" in evidence.run("r2").reasons[0]
+    assert evidence.run("r3").reasons == ()
+
+
+def test_who_stands_for_another_state_of_itself_is_told_so_and_a_plain_copy_is_not(compare, entry) -> None:
+    first = entry(1, 0.3)
+    state = first._replace(checked=first.checked._replace(root_sha256="f" * 64))
+
+    assert "r2 has the same run id" in compare(first, state, entry(2, 0.6)).run("r1").reasons[0]
+    assert compare(first, first, entry(2, 0.6)).run("r1").reasons == ()
+
+
+def test_every_task_has_a_key_of_its_own_whatever_it_is_called() -> None:
+    tasks = ("a b", "task-0", "c/d", "task-1", "mean", "level_0_easy")
+    keys = [task.key for task in name_tasks(tasks).values()]
+
+    assert keys == ["task-2", "task-0", "task-3", "task-1", "task-4", "level_0_easy"]
 
 
 def test_a_run_that_cannot_be_read_stands_in_the_list(compare, entry) -> None:

@@ -228,3 +228,20 @@ def test_a_letter_sheet_is_a_letter_sheet(runs, tmp_path) -> None:
     told = subprocess.run(["pdfinfo", str(tmp_path / "comparison.pdf")], check=True, capture_output=True, text=True)
 
     assert "letter" in told.stdout
+
+
+def test_a_run_that_changes_while_it_is_read_stands_in_the_list_without_a_score(runs, tmp_path) -> None:
+    changing = shutil.copytree(runs[0], tmp_path / "changing")
+    seen: list[str] = []
+
+    def change(stage: str) -> None:
+        seen.append(stage)
+        if stage == "judge" and seen.count(stage) == 1:
+            (changing / layout.AFTER).touch()
+
+    options = ComparisonOptions(pdf=False, replay=False)
+    comparison = compare_runs([changing, *runs[1:]], out=tmp_path / "out", options=options, on_stage=change)
+
+    assert comparison.evidence.run("r1").state == "unreadable"
+    assert "changed while it was read" in comparison.evidence.run("r1").reasons[0]
+    assert len(comparison.run_faults) == 1
