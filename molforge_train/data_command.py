@@ -93,6 +93,8 @@ def _mixture(text: str) -> dict[TeacherName, float]:
     shares: dict[str, float] = {}
     for part in text.split(","):
         name, _, share = (word.strip() for word in part.partition("="))
+        if name in shares:
+            raise UsageError(f"{name} has two shares", where="--teachers", mend="Give each teacher one share.")
         try:
             shares[name] = float(share)
         except ValueError:

@@ -90,6 +90,7 @@ def test_a_file_that_exists_is_left_alone(file: Path) -> None:
         (["--out", "a.jsonl", "--teachers", "oracle=1"], "'oracle=1' is no share of a teacher"),
         (["--out", "a.jsonl", "--teachers", "expert"], "'expert' is no share"),
         (["--out", "a.jsonl", "--teachers", "expert=nan"], "'expert=nan' is no share"),
+        (["--out", "a.jsonl", "--teachers", "expert=1,expert=0.2"], "expert has two shares"),
         (["--out", "a.jsonl", "--teachers", "expert=-1"], "'expert=-1' is no share"),
         (["--out", "a.jsonl", "--teachers", "expert=0"], "no teacher has a share"),
         (["--out", "/dev/null/a.jsonl"], "cannot be written"),
