@@ -30,6 +30,7 @@ from molforge_eval.report.provenance import (
     put_manifest,
 )
 from molforge_eval.report.quoting import quote
+from molforge_eval.report.resumptions import put_resumptions
 from molforge_eval.report.reviews import put_reviews
 from molforge_eval.report.scores import Sides, put_scores, put_seeds
 from molforge_eval.report.seed_table import put_seed_table
@@ -117,6 +118,7 @@ def assemble_evidence(checked: Checked, *, title: str = DEFAULT_TITLE) -> Eviden
         seeds=seeds,
         seed_table=None if sides is None or verdict is None else put_seed_table(book, sides, verdict),
         curves=curves,
+        resumes=put_resumptions(book, run),
         phases=phases,
         shift=put_shift(book, phases),
         paid=put_paid(book, run.rollouts),

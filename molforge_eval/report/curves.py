@@ -46,6 +46,7 @@ def curve_chart(
     size: Size,
     averaged: bool = True,
     x_title: str = STEP_TITLE,
+    marks: Sequence[int] = (),
 ) -> Chart:
     """Draw one curve: the values pale, their moving average strong, a gap where a value was not finite.
 
@@ -56,6 +57,7 @@ def curve_chart(
         size: Inner size.
         averaged: Draw the moving average, too.
         x_title: What the steps are.
+        marks: Steps at which a dashed rule stands.
     """
     rows = [
         {"segment": p.segment, "step": p.step, "value": p.value, "average": p.average, "line": p.line}
@@ -75,11 +77,13 @@ def curve_chart(
         layers.append(layer(strong, x=x, y=amount("average", title=y_title), detail=detail))
     fields = (("value", y_title), ("average", _AVERAGE)) if averaged else (("value", y_title),)
     answers = _answers([curve], x_title, fields, {"": role})
-    layers = [kept(drawn, _stretch([curve])) for drawn in layers]
+    layers = [kept(drawn, _stretch([curve])) for drawn in [*_rules(marks, clip), *layers]]
     return layered(layers, rows=rows, width=size.width, height=size.height, **answers)
 
 
-def curves_chart(curves: Sequence[NamedCurve], *, y_title: str, size: Size, zero: bool = True) -> Chart:
+def curves_chart(
+    curves: Sequence[NamedCurve], *, y_title: str, size: Size, zero: bool = True, marks: Sequence[int] = ()
+) -> Chart:
     """Draw the moving averages of several curves of one unit, each named at its right end.
 
     Args:
@@ -87,6 +91,7 @@ def curves_chart(curves: Sequence[NamedCurve], *, y_title: str, size: Size, zero
         y_title: What the values are.
         size: Inner size.
         zero: Let the axis begin at nought.
+        marks: Steps at which a dashed rule stands.
     """
     plain = [named.curve for named in curves]
     rows, ends = [], []
@@ -118,8 +123,16 @@ def curves_chart(curves: Sequence[NamedCurve], *, y_title: str, size: Size, zero
     )
     roles = {named.label: named.role for named in curves}
     answers = _answers(plain, STEP_TITLE, (("value", _AVERAGE),), roles)
-    layers = [kept(lines, _stretch(plain)), kept(at_ends, _full_view(plain))]
+    rules = [kept(drawn, _stretch(plain)) for drawn in _rules(marks, _clip(plain))]
+    layers = [*rules, kept(lines, _stretch(plain)), kept(at_ends, _full_view(plain))]
     return layered(layers, width=size.width, height=size.height, **answers)
+
+
+def _rules(marks: Sequence[int], clip: dict[str, str]) -> list[Chart]:
+    if not marks:
+        return []
+    dashed = mark("rule", strokeDash=[3, 3], strokeWidth=1, color=colour("muted"), clip=clip)
+    return [layer(dashed, [{"step": step} for step in marks], x=amount("step"))]
 
 
 def _spread(ends: list[dict[str, Any]], drawn: Sequence[float], height: int) -> list[dict[str, Any]]:

@@ -17,7 +17,15 @@ from molforge_eval.findings import Finding
 from molforge_eval.records.fields import Count, EndedBy, MoleculeCode, Sha256
 from molforge_eval.report.number_book import Number, NumberId
 from molforge_eval.report.old_evidence import OldStatement
-from molforge_eval.report.section_evidence import ActionShift, ChartNote, Exploration, PaidPoint, SeedTable, Surrounding
+from molforge_eval.report.section_evidence import (
+    ActionShift,
+    ChartNote,
+    Exploration,
+    PaidPoint,
+    Resumption,
+    SeedTable,
+    Surrounding,
+)
 from molforge_eval.report.series import ActionShare, Curve
 from molforge_eval.verdict import Outcome
 
@@ -236,6 +244,8 @@ class Evidence(FrozenModel):
     seed_table: SeedTable | None
     """`None` where nothing was judged."""
     curves: tuple[CurveNote, ...]
+    resumes: tuple[Resumption, ...] = ()
+    """Where training went on after a stop; `resume.count` says how often, also where not every place is named."""
     phases: tuple[PhaseRow, ...]
     shift: ActionShift | None
     """`None` without both evaluations."""

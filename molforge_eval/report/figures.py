@@ -83,6 +83,7 @@ def draw_figures(evidence: Evidence) -> dict[str, Svg]:
 def charts_of(evidence: Evidence) -> dict[str, Chart]:
     """Make every chart that there is data for, by name, undrawn."""
     charts: dict[str, Chart] = {}
+    marks = tuple(resume.step for resume in evidence.resumes)
     if has_own_score(evidence):
         charts["hero"] = ladder_chart(evidence, size=HERO)
         charts["hero_narrow"] = ladder_chart(evidence, size=HERO_NARROW, legend_columns=3)
@@ -92,16 +93,16 @@ def charts_of(evidence: Evidence) -> dict[str, Chart]:
     for name, single in SINGLES.items():
         curve = evidence.curve(name)
         if curve is not None:
-            charts[name] = _single(single, curve, single.size)
+            charts[name] = _single(single, curve, single.size, marks)
             if single.size in {WIDE, LOW}:
-                charts[name + NARROW] = _single(single, curve, WIDE_NARROW)
+                charts[name + NARROW] = _single(single, curve, WIDE_NARROW, marks)
     for name, group in GROUPS.items():
         found = [(label, role, evidence.curve(curve)) for label, role, curve in group.members]
         curves = [NamedCurve(label, role, curve) for label, role, curve in found if curve is not None]
         if curves:
-            charts[name] = curves_chart(curves, y_title=group.y_title, size=group.size)
+            charts[name] = curves_chart(curves, y_title=group.y_title, size=group.size, marks=marks)
             if group.narrow:
-                charts[name + NARROW] = curves_chart(curves, y_title=group.y_title, size=group.narrow)
+                charts[name + NARROW] = curves_chart(curves, y_title=group.y_title, size=group.narrow, marks=marks)
     if evidence.phases:
         shares = [share for phase in evidence.phases for share in phase.actions]
         labels = [phase.label for phase in evidence.phases]
@@ -117,7 +118,7 @@ def charts_of(evidence: Evidence) -> dict[str, Chart]:
     return charts
 
 
-def _single(single: Single, curve: Curve, size: Size) -> Chart:
+def _single(single: Single, curve: Curve, size: Size, marks: tuple[int, ...]) -> Chart:
     return curve_chart(
         curve,
         y_title=single.y_title,
@@ -125,4 +126,5 @@ def _single(single: Single, curve: Curve, size: Size) -> Chart:
         size=size,
         averaged=single.is_averaged,
         x_title=single.x_title,
+        marks=marks,
     )

@@ -44,6 +44,7 @@ _OWN_FIELDS = frozenset({"final_score", "submission_score", "progress_score"})
 _METRIC = "metric "
 _COLUMN = "column "
 _COLUMNS = re.compile(r"columns? ([^,]+(?:, [^,0-9 ]+)*?)(?:, lines .*)?$")
+_RESUMES = "resumes"
 _HISTORY = "log_history"
 _TASK_KEY = re.compile(r"task-(\d+)")
 
@@ -204,6 +205,10 @@ class NumberRows:
         if log == "rollouts" or log in _ROLLOUT_CURVES:
             fields = (_ROLLOUT_CURVES[log],) if log in _ROLLOUT_CURVES else rule.fields
             yield from self._lines(layout.ROLLOUTS, self._taken(rule, fields), fields)
+        elif log.startswith(_RESUMES):
+            resumed = self._run.every_trainer_row.filter(pl.col("type") == "resume")
+            place = log.removeprefix(_RESUMES).strip()
+            yield from self._lines(layout.TRAINER_LOG, resumed[int(place)] if place else resumed, rule.fields)
         elif log == "trainer":
             yield from self._lines(self.trainer_file(), self._run.trainer_log, rule.fields)
         else:

@@ -49,7 +49,7 @@ class RowRule(FrozenModel):
     task: str | None = None
     """The task, as ids name it, whose episodes are read; all when absent."""
     log: str | None = None
-    """`rollouts`, `trainer`, or the name of a curve or column."""
+    """`rollouts`, `trainer`, `resumes` (with the number of one of these rows), or the name of a curve or column."""
     take: Take | None = None
     """Which lines of the log are read."""
     fields: tuple[str, ...] = ()

@@ -23,9 +23,9 @@ from molforge_eval.verdict import decide
 
 _OF_RECORDS = (
     "verdict", "tasks", "seeds", "seed_table", "metrics", "transcripts", "settings", "packages", "sentinel", "curves",
-    "phases", "exploration", "paid", "shift", "surroundings", "charts",
+    "resumes", "phases", "exploration", "paid", "shift", "surroundings", "charts",
 )  # fmt: skip
-_OF_LOGS = frozenset({"sentinel", "curves", "phases", "exploration", "paid", "charts"})
+_OF_LOGS = frozenset({"sentinel", "curves", "resumes", "phases", "exploration", "paid", "charts"})
 _OF_CHECKS = ("check.", "findings.", "artifacts.")
 """Numbers that say what was looked at; their ids begin so."""
 _OF_EVALUATIONS = (

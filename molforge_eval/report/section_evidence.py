@@ -107,6 +107,14 @@ class Surrounding(FrozenModel):
     """As printed; `None` where it is not recorded."""
 
 
+class Resumption(FrozenModel):
+    """A place where training went on after a stop; its number is `resume.<number>.step`."""
+
+    number: Count
+    step: Count
+    """Optimizer steps that were done when it went on."""
+
+
 class ChartSeries(FrozenModel):
     """What one chart draws of the evidence."""
 

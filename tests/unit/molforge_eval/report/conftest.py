@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from evidence_cases.building import Corpus, make_case
+from evidence_cases.cases import EXAMPLES, read_case
 from old_cases import CASES as OLD_CASES
 from packet_pages import HOSTILE, chromium, hostile_old_run, hostile_run, page_address
 from playwright.sync_api import Browser
@@ -122,6 +124,20 @@ def evidence_of(
         return made[case]
 
     return remembered
+
+
+@pytest.fixture(scope="session")
+def resumed_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Make a run that was killed after step 4 and went on from step 2: 12 episodes gave way."""
+    top = tmp_path_factory.mktemp("resumed")
+    case = read_case(EXAMPLES / "STEPS_RESUMED" / "superseded.toml").case
+    return make_case(case, Corpus(top / "sound"), top / "run")
+
+
+@pytest.fixture(scope="session")
+def resumed_evidence(resumed_run: Path) -> Evidence:
+    options = PacketOptions(html=False, pdf=False, replay=False, pack=False)
+    return build_packet(resumed_run, options=options).evidence
 
 
 @pytest.fixture(scope="session")

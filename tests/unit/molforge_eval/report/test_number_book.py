@@ -33,11 +33,11 @@ def test_words_are_filled_from_the_id() -> None:
     assert words_of("score.mean.before").name == "Sampled score before"
 
 
-def test_every_entry_of_the_words_is_said_of_some_number(evidence_of, old_evidence_of, entry) -> None:
+def test_every_entry_of_the_words_is_said_of_some_number(evidence_of, old_evidence_of, resumed_evidence, entry) -> None:
     entries = orjson.loads((template_folder() / "number_words.json").read_bytes())
     cases = ("improved", "inconclusive", "regenerated")
     comparison = assemble_comparison(enter_runs([entry(1, 0.3), entry(2, 0.7)]), ladder())
-    found = (*map(evidence_of, cases), old_evidence_of("sound"), comparison)
+    found = (*map(evidence_of, cases), old_evidence_of("sound"), resumed_evidence, comparison)
     said = {number.formula for evidence in found for number in evidence.numbers}
     unused = [
         pattern
