@@ -44,6 +44,40 @@
   // The inner ground of a chart, in pixels of the window.
   const ground = (chart) => chart.live.querySelector(".role-frame.root > g > path.background").getBoundingClientRect();
 
+  // Tasks: buttons that show and hide the rows, columns, panels and episodes of tasks.
+  const bars = [...document.querySelectorAll(".tasks")];
+  const buttons = bars.flatMap((bar) => [...bar.querySelectorAll("button")]);
+  const places = [...new Set(buttons.map((button) => Number(button.dataset.task)))];
+  const chosen = new Set(places);
+
+  // Panels of tasks that are not shown leave the rest their room; the first of a row carries the axis of the seeds.
+  const hidden = () => new Set(buttons.filter((button) => !chosen.has(Number(button.dataset.task))).map((button) => button.textContent));
+  const rowsOfPanels = (spec) => (spec.vconcat ?? (spec.hconcat ? [spec] : [])).map((row) => row.hconcat ?? [row]);
+  const hasPanels = (spec) => rowsOfPanels(spec).length > 0;
+  const keepPanels = (spec) => {
+    const rows = rowsOfPanels(spec);
+    const gone = hidden();
+    const kept = rows.flat().filter((panel) => !gone.has(panel.title?.text));
+    if (!kept.length || kept.length === rows.flat().length) return;
+    const across = rows[0].length;
+    const gap = spec.spacing ?? 0;
+    const whole = rows[0].reduce((sum, panel) => sum + panel.width + gap, -gap);
+    const axis = (panel) => panel.layer.find((part) => part.encoding.y).encoding.y;
+    const [first, other] = [axis(rows[0][0]), across > 1 ? axis(rows[0][1]) : null];
+    const inRow = Math.min(kept.length, across);
+    kept.forEach((panel, at) => {
+      panel.width = Math.floor((whole - gap * (inRow - 1)) / inRow);
+      for (const part of panel.layer)
+        if (part.encoding.y) part.encoding.y = structuredClone(at % across && other ? other : first);
+    });
+    const rest = [];
+    for (let at = 0; at < kept.length; at += across) rest.push({ hconcat: kept.slice(at, at + across), spacing: gap });
+    delete spec.hconcat;
+    delete spec.vconcat;
+    if (rest.length === 1) spec.hconcat = kept;
+    else spec.vconcat = rest;
+  };
+
   class Marks {
     constructor(chart) {
       this.chart = chart;
@@ -233,6 +267,7 @@
       const form = (narrow.matches && forms.narrow) || forms.wide;
       const spec = structuredClone(form.spec);
       const isCurve = Boolean(spec.usermeta);
+      keepPanels(spec);
       spec.config = structuredClone(config);
       spec.datasets = Object.fromEntries(form.data.map((name) => [name, structuredClone(rowsOf(name))]));
       for (const signal of spec.params ?? []) if (signal.name === "shown" && shown) signal.value = shown;
@@ -245,6 +280,7 @@
       });
       this.view = drawn.view;
       this.drawn = drawn;
+      this.hasPanels = hasPanels(form.spec);
       this.takesTasks = (spec.params ?? []).some((signal) => signal.name === "shown");
       this.dots = element("div", "dots");
       this.over.replaceChildren(this.dots);
@@ -304,28 +340,31 @@
   });
   document.querySelectorAll(".ask").forEach((words) => { words.hidden = false; });
 
-  // Tasks: buttons that show and hide the rows of charts and tables.
-  const bars = [...document.querySelectorAll(".tasks")];
-  const buttons = bars.flatMap((bar) => [...bar.querySelectorAll("button")]);
-  const places = [...new Set(buttons.map((button) => Number(button.dataset.task)))];
-  const chosen = new Set(places);
-  const show = () => {
+  const show = (pressed) => {
     // The row behind the tasks is the mean, which is always over all of them.
     shown = [...places.filter((place) => chosen.has(place)), places.length];
     for (const button of buttons) button.setAttribute("aria-pressed", String(chosen.has(Number(button.dataset.task))));
-    for (const row of document.querySelectorAll("tr[data-task]")) row.hidden = !chosen.has(Number(row.dataset.task));
-    for (const bar of bars)
-      bar.querySelector("[role=status]").textContent = chosen.size < places.length
+    for (const part of document.querySelectorAll("[data-task]:not(button)")) part.hidden = !chosen.has(Number(part.dataset.task));
+    for (const words of document.querySelectorAll(".none-left"))
+      words.hidden = [...words.parentElement.querySelectorAll("article")].some((script) => !script.closest("[hidden]"));
+    for (const bar of bars) {
+      const told = bar.querySelector("[role=status]");
+      // Every bar says it; only the one that was pressed is read out.
+      told.setAttribute("aria-live", bar === pressed ? "polite" : "off");
+      told.textContent = chosen.size < places.length
         ? `${chosen.size} of ${places.length} tasks shown; the mean is over all of them.` : "";
-    for (const chart of open.values())
+    }
+    for (const [plot, chart] of [...open]) {
       if (chart.takesTasks) { chart.rest(); chart.view.signal("shown", shown).runAsync(); }
+      if (chart.hasPanels) { chart.close(); draw(plot); }
+    }
   };
   for (const button of buttons)
     button.addEventListener("click", () => {
       const place = Number(button.dataset.task);
       if (!chosen.delete(place)) chosen.add(place);
       if (!chosen.size) places.forEach((found) => chosen.add(found));
-      show();
+      show(button.closest(".tasks"));
     });
   bars.forEach((bar) => { bar.hidden = false; });
 })();

@@ -32,6 +32,8 @@ _OF_EVALUATIONS = (
     "score.", "seeds.", "seed.", "sampled.", "metric.", "metrics.", "transcript.", "explore.before_", "explore.after_",
     "conduct.before.", "conduct.after.", "mix.",
 )  # fmt: skip
+_WORDS = ("name", "formula", "needs", "reason")
+"""What is said of a number beside its value."""
 _TITLE_AND_ROOT = ("title", "root_sha256")
 _NEARLY = 1e-9
 _WITHHELD = "withheld"
@@ -115,9 +117,23 @@ def _compare_numbers(packet: list[Any], again: list[Any], is_asked: Any) -> Iter
         elif number["value"] == wanted["value"] and number["text"] != wanted["text"]:
             what = f"number {number_id} is printed as {seen(number['text'])}, the records give {seen(wanted['text'])}"
             yield Difference(f"/numbers/{place}/text", what)
+        else:
+            yield from _compare_words(number, wanted, f"/numbers/{place}")
     for number_id in known:
         if is_asked(number_id):
             yield Difference("/numbers", f"number {number_id} is missing")
+
+
+def _compare_words(number: Any, wanted: Any, pointer: str) -> Iterator[Difference]:
+    """Hold what is said of a number to what this version says of it: its name, how it is made, where its rows stand."""
+    for key in _WORDS:
+        if number[key] != wanted[key]:
+            what = f"the {key} of number {number['id']} is {seen(number[key])}, the records give {seen(wanted[key])}"
+            yield Difference(f"{pointer}/{key}", what)
+    places, own = ([(source["file"], source["part"]) for source in one["sources"]] for one in (number, wanted))
+    if places != own:
+        what = f"number {number['id']} is said to come from {seen(places)}, the records give {seen(own)}"
+        yield Difference(f"{pointer}/sources", what)
 
 
 def _compare(packet: JsonValue, again: JsonValue, pointer: str, evidence: Evidence) -> Iterator[Difference]:

@@ -151,7 +151,41 @@ def test_one_value_of_the_trainer_moves_its_curve_and_nothing_else(base, mutate,
     check([mutate(spot, row[key] + 5.0), mutate(spot, row[key] - 5.0)])
 
 
-@pytest.mark.parametrize(("place", "key"), [(0, "training_reward"), (40, "training_reward"), (-1, "training_reward")])
+@pytest.mark.parametrize("place", [1, 9, 20])
+def test_one_other_score_of_an_episode_moves_its_metric_and_nothing_else(base, mutate, place) -> None:
+    played = [
+        (file, number, episode)
+        for file in layout.EVALUATIONS
+        for number, episode in enumerate(read_json(base, file)["episodes"])
+        if episode["part"] == "sampled"
+    ]
+    file, number, episode = played[place % len(played)]
+    name = min(set(episode["scores"]) - {"final_score", "submission_score", "progress_score"})
+    spot = Spot(file, None, f"/episodes/{number}/scores/{name}")
+    mutated = [mutate(spot, 0.97), mutate(spot, 0.31)]
+
+    check(mutated)
+    assert all(key.startswith(("metric.", "metrics.")) for one in mutated for key in one.moved)
+
+
+@pytest.mark.parametrize(("key", "value"), [("alpha", 0.01), ("margin", 0.11)])
+def test_a_value_of_the_plan_moves_the_numbers_that_are_judged_by_it(base, mutate, key, value) -> None:
+    mutated = mutate(Spot(layout.PLAN, None, f"/decision/{key}"), value)
+
+    assert f"rule.{key}" in mutated.moved
+    check([mutated])
+
+
+@pytest.mark.parametrize(
+    ("place", "key"),
+    [
+        (0, "training_reward"),
+        (40, "training_reward"),
+        (-1, "training_reward"),
+        (2, "episode_score"),
+        (-2, "episode_score"),
+    ],
+)
 def test_the_reward_of_one_training_episode_moves_the_numbers_that_are_made_from_it(base, mutate, place, key) -> None:
     ends = [
         (number, line) for number, line in enumerate(read_lines(base), start=1) if line["training_reward"] is not None
@@ -159,7 +193,9 @@ def test_the_reward_of_one_training_episode_moves_the_numbers_that_are_made_from
     number, line = ends[place]
     spot = Spot(layout.ROLLOUTS, number, f"/{key}")
 
-    check([mutate(spot, line[key] + 4.0), mutate(spot, line[key] - 4.0)])
+    others = (line[key] + 4.0, line[key] - 4.0) if key == "training_reward" else (0.42, 0.77)
+
+    check([mutate(spot, value) for value in others])
 
 
 @pytest.mark.parametrize(
@@ -171,6 +207,8 @@ def test_the_reward_of_one_training_episode_moves_the_numbers_that_are_made_from
         (-5, "governance_status", "policy_veto"),
         (3, "status", "invalid"),
         (-1, "vetoes", ["toxicologist"]),
+        (-1, "remaining_budget", 1),
+        (-1, "ended_by", "no_call"),
     ],
 )
 def test_one_line_of_the_rollout_log_moves_the_numbers_that_are_made_from_it(base, mutate, place, key, value) -> None:

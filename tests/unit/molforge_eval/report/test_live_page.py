@@ -191,7 +191,7 @@ def test_the_task_buttons_show_and_hide_rows_of_chart_and_tables(visit) -> None:
     assert eventually(lambda: len(plot.evaluate(names)) < len(whole), page)
     fewer = [row for row in rows.all() if row.is_visible()]
 
-    assert page.locator('.tasks button[aria-pressed="false"]').count() == page.locator(".tasks").count() == 2
+    assert page.locator('.tasks button[aria-pressed="false"]').count() == page.locator(".tasks").count() == 3
     assert len(fewer) == shown * 2 // 3
     assert set(plot.evaluate(names)) < set(whole)
     assert "mean" in plot.evaluate(names)
@@ -202,6 +202,57 @@ def test_the_task_buttons_show_and_hide_rows_of_chart_and_tables(visit) -> None:
     assert eventually(lambda: plot.evaluate(names) == whole, page)
     assert len([row for row in rows.all() if row.is_visible()]) == shown
     assert page.locator('.tasks button[aria-pressed="false"]').count() == 0
+
+
+def test_the_task_buttons_show_and_hide_panels_columns_and_episodes(visit) -> None:
+    page = visit.page
+    plot = visit.chart("seeds")
+    titles = "plot => [...plot.querySelectorAll('.live .role-title-text text')].map(text => text.textContent)"
+    whole = plot.evaluate(titles)
+    width = plot.locator(".live svg").bounding_box()["width"]
+    axis = ticks_of(plot)
+    bar = page.locator("#transcripts .tasks")
+    buttons = bar.locator("button").all()
+    scripts = page.locator("#transcripts article")
+    tasks = {script.get_attribute("data-task") for script in scripts.all()}
+    columns = page.locator(".by-seed thead th")
+    shown = columns.count()
+    for button in buttons[1:]:
+        button.focus()
+        page.keyboard.press("Enter")
+
+    assert [button.get_attribute("aria-pressed") for button in buttons] == ["true", "false", "false"]
+    assert eventually(lambda: len(plot.evaluate(titles)) == len(whole) - 2, page)
+    assert set(plot.evaluate(titles)) < set(whole)
+    assert abs(plot.locator(".live svg").bounding_box()["width"] - width) < 4
+    assert len([column for column in columns.all() if column.is_visible()]) == shown - 2
+    assert {s.get_attribute("data-task") for s in scripts.all() if s.is_visible()} == tasks & {"0"}
+    assert page.locator(".none-left").is_visible() == ("0" not in tasks)
+    assert bar.locator("[aria-live=polite]").inner_text() == "1 of 3 tasks shown; the mean is over all of them."
+    assert page.locator(".tasks [aria-live=polite]").count() == 1
+    buttons[0].focus()
+    page.keyboard.press("Space")
+
+    assert [button.get_attribute("aria-pressed") for button in buttons] == ["true"] * 3
+    assert eventually(lambda: plot.evaluate(titles) == whole and ticks_of(plot) == axis, page)
+    assert all(script.is_visible() for script in scripts.all())
+    assert visit.messages == []
+
+
+def test_without_the_first_task_the_next_panel_carries_the_axis_of_the_seeds(visit) -> None:
+    page = visit.page
+    plot = visit.chart("seeds")
+    titles = "plot => plot.querySelectorAll('.live .role-title-text text').length"
+    whole = plot.evaluate(titles)
+    seeds = {tick for tick in ticks_of(plot) if "." not in tick}
+    first = page.locator("#results .tasks button").first
+    first.click()
+
+    assert eventually(lambda: 0 < plot.evaluate(titles) < whole, page)
+    assert {tick for tick in ticks_of(plot) if "." not in tick} == seeds
+    first.click()
+    assert eventually(lambda: plot.evaluate(titles) == whole, page)
+    assert visit.messages == []
 
 
 @pytest.mark.parametrize("width", [390, 320])

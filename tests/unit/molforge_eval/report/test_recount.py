@@ -59,6 +59,17 @@ LIES = {
     "another median": lambda e: e["transcripts"][-1].update(also=["best"]),
     "a number of a seed": lambda e: _more(next(n for n in e["numbers"] if n["id"] == "seed.0.mean.before")),
     "a number of the map": lambda e: _more(next(n for n in e["numbers"] if n["id"] == "explore.trained")),
+    "a name of a number": lambda e: e["numbers"][0].update(name="another"),
+    "a formula": lambda e: next(n for n in e["numbers"] if n["id"] == "score.mean.p").update(formula="a better test"),
+    "the numbers that one is made from": lambda e: next(n for n in e["numbers"] if n["needs"]).update(needs=[]),
+    "a place of rows": lambda e: e["numbers"][5]["sources"].append({"file": "x", "part": "/", "sha256": None}),
+    "a reason": lambda e: next(n for n in e["numbers"] if n["reason"]).update(reason="nobody knows"),
+    "a label of a task": lambda e: e["tasks"][0].update(label="hardest"),
+    "a label of a phase": lambda e: e["phases"][0].update(label="Much later"),
+    "a suite": lambda e: e["verdict"].update(suite="randomized"),
+    "a caveat of the verdict": lambda e: e["verdict"].update(
+        trained_on_official=not e["verdict"]["trained_on_official"]
+    ),
     "a number of the reviews": lambda e: _more(next(n for n in e["numbers"] if n["id"] == "conduct.before.objected")),
 }
 
