@@ -5,7 +5,7 @@ Only the table of settings is imported here, so that `--help` answers at once.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,6 +19,7 @@ from molforge_train.settings import SETTINGS
 if TYPE_CHECKING:
     from molforge_train.config import Resolved
     from molforge_train.machine import Machine
+    from molforge_train.ranks import Ranks
     from molforge_train.training_run import FinishedRun
 
 
@@ -101,9 +102,13 @@ def grpo(preset: str | None, *, dry_run: bool, quiet: bool, **flags: str | None)
     from molforge_train.config import Resolved, choose_preset, process_environment, resolve, stray_variables
     from molforge_train.machine import look_at_machine
     from molforge_train.preflight import check
+    from molforge_train.ranks import ranks_of
     from molforge_train.recording import read_clock
 
     environment = process_environment()
+    ranks = ranks_of(environment)
+    if not ranks.is_first:
+        return EXIT_SOUND if dry_run else _assist(ranks, preset, flags, environment)
     for warning in stray_variables(environment):
         click.echo(f"warning: {warning}", err=True)
     machine = look_at_machine(environment)
@@ -126,7 +131,18 @@ def grpo(preset: str | None, *, dry_run: bool, quiet: bool, **flags: str | None)
         return EXIT_SOUND
     from molforge_train.training_run import train
 
-    return _show_finished(train(resolved, quiet=quiet, say=click.echo))
+    return _show_finished(train(resolved, quiet=quiet, say=click.echo, ranks=ranks))
+
+
+def _assist(ranks: Ranks, preset: str | None, flags: Mapping[str, str | None], environment: Mapping[str, str]) -> int:
+    from molforge_train.config import choose_preset, resolve
+    from molforge_train.machine import look_at_machine
+    from molforge_train.recording import read_clock
+    from molforge_train.training_run import assist
+
+    choice = choose_preset(preset, flags, environment, look_at_machine(environment))
+    assist(resolve(choice.preset, flags, environment, now=read_clock()).configuration, ranks)
+    return EXIT_SOUND
 
 
 def _device_note(resolved: Resolved, machine: Machine) -> str:
@@ -158,9 +174,17 @@ def resume(run_dir: Path, *, quiet: bool) -> int:
     \b
     molforge-train resume runs/first
     """
+    from molforge_train.config import process_environment
+    from molforge_train.ranks import ranks_of
+    from molforge_train.run_record import RunRecord
+    from molforge_train.training_run import assist
     from molforge_train.training_run import resume as go_on
 
-    return _show_finished(go_on(run_dir, quiet=quiet, say=click.echo))
+    ranks = ranks_of(process_environment())
+    if not ranks.is_first:
+        assist(RunRecord.read(run_dir).manifest.configuration, ranks)
+        return EXIT_SOUND
+    return _show_finished(go_on(run_dir, quiet=quiet, say=click.echo, ranks=ranks))
 
 
 @cli.command()

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from molforge_train.ranks import ALONE, Ranks
 from molforge_train.trainer_log import TrainerLog
 from molforge_train.watch import GradientWatch
 
@@ -22,13 +24,19 @@ if TYPE_CHECKING:
 class StopRequest:
     """Whether a signal or a lack of room has asked the run to end."""
 
-    def __init__(self) -> None:
-        """Nothing asked yet."""
+    def __init__(self, pause: float = 0.0) -> None:
+        """Nothing asked yet.
+
+        Args:
+            pause: Seconds in which signals are one: a terminal sends it to all processes, and a launcher once more.
+        """
         self.signal_name: str | None = None
         self.reason: str | None = None
         """Why it has to end when no signal asked it."""
-        self.in_training = False
-        """Steps are under way, and the one that is shall end first; outside a signal takes effect at once."""
+        self.is_patient = False
+        """A step or the sealing is under way and shall end first; else a signal takes effect at once."""
+        self._pause = pause
+        self._heard = -pause
 
     @property
     def is_wanted(self) -> bool:
@@ -36,21 +44,40 @@ class StopRequest:
         return self.signal_name is not None or self.reason is not None
 
     def receive(self, number: int, _frame: FrameType | None) -> None:
-        """Note a signal; a second one, or one outside training, interrupts at once.
+        """Note a signal; a second one, or one that nothing has to wait for, interrupts at once.
 
         Raises:
             KeyboardInterrupt: There is no step to wait for, or waiting was not wanted.
         """
+        now = time.monotonic()
+        if self.signal_name is not None and now - self._heard < self._pause:
+            return
         again = self.signal_name is not None
         self.signal_name = signal.Signals(number).name
-        if again or not self.in_training:
+        self._heard = now
+        if again or not self.is_patient:
             raise KeyboardInterrupt
+
+    def agreed(self, ranks: Ranks) -> tuple[str | None, str | None]:
+        """Settle with all processes whether to end: the signal's name and the reason that any of them has.
+
+        What comes to one of them later waits for the next time, or they would part ways.
+        """
+        told = ranks.gather((self.signal_name, self.reason))
+        name = next((name for name, _ in told if name is not None), None)
+        reason = next((reason for _, reason in told if reason is not None), None)
+        self.signal_name, self.reason = self.signal_name or name, self.reason or reason
+        return name, reason
 
 
 @contextmanager
-def listening() -> Iterator[StopRequest]:
-    """Turn interrupt, terminate and hang-up into a stop request while the block runs."""
-    request = StopRequest()
+def listening(pause: float = 0.0) -> Iterator[StopRequest]:
+    """Turn interrupt, terminate and hang-up into a stop request while the block runs.
+
+    Args:
+        pause: Seconds in which signals are one.
+    """
+    request = StopRequest(pause)
     if threading.current_thread() is not threading.main_thread():
         # Only the main thread may set handlers; a run in another one cannot be stopped by a signal.
         yield request
@@ -78,14 +105,17 @@ class Hooks(NamedTuple):
     """Gets the step of a checkpoint that was written."""
 
 
-def host_callback(log: TrainerLog, stop: StopRequest, hooks: Hooks, *, steps_a_batch: int) -> TrainerCallback:
+def host_callback(
+    log: TrainerLog | None, stop: StopRequest, hooks: Hooks, *, steps_a_batch: int, ranks: Ranks = ALONE
+) -> TrainerCallback:
     """Make the callback; its class is made here because the host's base class is costly to import.
 
     Args:
-        log: Gets a row for each log.
+        log: Gets a row for each log; `None` in a process that does not write.
         stop: Asked after each step.
         hooks: Called as the training goes on.
         steps_a_batch: Optimizer steps that use one batch of episodes.
+        ranks: The processes that train together.
     """
     from transformers import TrainerCallback
 
@@ -97,7 +127,7 @@ def host_callback(log: TrainerLog, stop: StopRequest, hooks: Hooks, *, steps_a_b
         def on_train_begin(
             self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **told: Any
         ) -> None:
-            stop.in_training = True
+            stop.is_patient = True
             hooks.on_begin(told["model"])
 
         def on_pre_optimizer_step(
@@ -109,14 +139,17 @@ def host_callback(log: TrainerLog, stop: StopRequest, hooks: Hooks, *, steps_a_b
             step = state.global_step
             hooks.on_step(step)
             is_between = step % steps_a_batch == 0 or step >= state.max_steps
-            self.is_save_due |= control.should_save or stop.signal_name is not None
+            signal_name, reason = stop.agreed(ranks)
+            self.is_save_due |= control.should_save or signal_name is not None
             # A disk that is nearly full has no room for a checkpoint, and no step is worth waiting for.
-            control.should_save = self.is_save_due and is_between and stop.reason is None
-            if stop.reason is not None or (stop.is_wanted and is_between):
+            control.should_save = self.is_save_due and is_between and reason is None
+            if reason is not None or (signal_name is not None and is_between):
                 control.should_training_stop = True
 
         def on_save(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
             self.is_save_due = False
+            # Each process has its own part of a checkpoint.
+            ranks.gather(None)
             hooks.on_saved(state.global_step)
 
         def on_log(
@@ -127,6 +160,8 @@ def host_callback(log: TrainerLog, stop: StopRequest, hooks: Hooks, *, steps_a_b
             logs: dict[str, Any] | None = None,
             **_: Any,
         ) -> None:
+            if log is None:
+                return
             values = dict(logs or {})
             # The host logs the norm of the last step only; a row answers for every step since the one before it.
             if gradients.take() and "grad_norm" in values:

@@ -90,6 +90,8 @@ def host_arguments(configuration: Configuration, checkpoints: Path) -> dict[str,
         "bf16": configuration.dtype == "bfloat16",
         "gradient_checkpointing": not on_processor,
         "dataloader_pin_memory": not on_processor,
+        # Every weight that is trained has a part in every loss.
+        "ddp_find_unused_parameters": False,
         "disable_tqdm": True,
         # No reporter is called, whatever is installed: a run talks to nobody.
         "report_to": "none",

@@ -55,8 +55,13 @@ class Policy(NamedTuple):
     total: int
 
 
-def choose_place(device: str, dtype: str) -> Place:
+def choose_place(device: str, dtype: str, processes: int = 1) -> Place:
     """Settle `auto` for device and number type.
+
+    Args:
+        device: As asked for.
+        dtype: As asked for.
+        processes: How many there are; each takes one device.
 
     Raises:
         UsageError: The device that was asked for is not there, or several would be used at once.
@@ -72,11 +77,11 @@ def choose_place(device: str, dtype: str) -> Place:
             where="configuration key device",
             mend="Set --device cpu, or install the torch build for your device.",
         )
-    if device == "cuda" and torch.cuda.device_count() > 1:
+    if device == "cuda" and torch.cuda.device_count() > 1 and processes == 1:
         raise UsageError(
-            f"{torch.cuda.device_count()} devices are visible, and training uses one",
+            f"{torch.cuda.device_count()} devices are visible, and one process uses one",
             where="CUDA_VISIBLE_DEVICES",
-            mend="Make one visible: CUDA_VISIBLE_DEVICES=0",
+            mend="Make one visible (CUDA_VISIBLE_DEVICES=0), or start a process for each: docs/scale.md says how.",
         )
     if dtype == "auto":
         dtype = "bfloat16" if device == "cuda" and torch.cuda.is_bf16_supported() else "float32"

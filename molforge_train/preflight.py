@@ -21,6 +21,7 @@ from molforge_eval.weights import read_adapter, weight_files
 from molforge_train.adapter_search import is_hub_name, not_found, search_adapter
 from molforge_train.config import shipped_path
 from molforge_train.drive_copy import check_mounted
+from molforge_train.ranks import ranks_of
 
 TRAIN_PACKAGES = ("torch", "transformers", "accelerate", "datasets", "peft", "trl")
 _POLYNOMIAL_END = 1e-7
@@ -54,19 +55,12 @@ def check(configuration: Configuration, environment: Mapping[str, str]) -> None:
         UsageError: Numbers that do not fit each other, a missing adapter, a run directory that is in use.
         UnreadableError: The files of the adapter or of the base model are damaged.
     """
-    _check_batch(configuration)
+    _check_batch(configuration, ranks_of(environment).size)
     _check_lengths(configuration)
     _check_optimizer(configuration)
     unknown = sorted(set(configuration.reward_weights) - set(REWARD_PARTS))
     if unknown:
         _refuse(f"reward weight {unknown[0]!r} names no part", "reward_weights", f"Use {', '.join(REWARD_PARTS)}.")
-    processes = environment.get("WORLD_SIZE", "1")
-    if processes != "1":
-        _refuse(
-            f"{processes} processes were started, and records are written by one",
-            "WORLD_SIZE",
-            "Start molforge-train without a launcher, with one device visible.",
-        )
     check_base(configuration.base_model)
     if configuration.sft_adapter_path is not None:
         _check_adapter(configuration.sft_adapter_path)
@@ -97,7 +91,7 @@ def run_folder(configuration: Configuration) -> Path:
     return Path(configuration.output_root).expanduser() / configuration.run_name
 
 
-def _check_batch(configuration: Configuration) -> None:
+def _check_batch(configuration: Configuration, processes: int) -> None:
     batch, accumulation = configuration.batch_size, configuration.gradient_accumulation
     group, episodes = configuration.num_generations, batch * accumulation
     if episodes % group:
@@ -108,7 +102,7 @@ def _check_batch(configuration: Configuration) -> None:
             f"Set RL_BATCH_SIZE={_either(_sizes_that_fit(batch, accumulation, group))}"
             + (f", or NUM_GENERATIONS={_either(groups)}." if groups else "."),
         )
-    prompts = episodes // group
+    prompts = episodes * processes // group
     if configuration.dataset_size < prompts:
         _refuse(
             f"{configuration.dataset_size} rows cannot fill a batch of {prompts} prompts",

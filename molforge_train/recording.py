@@ -56,32 +56,33 @@ class RolloutLog:
         self._table = folder / layout.METRICS_TABLE
         self._run_id = run_id
         self._chains = RolloutChains()
-        self.resumes = resumes
+        self._part = f"-r{resumes}" if resumes else ""
         append_lines(self._lines, [])
         if not resumes:
             append_lines(self._table, [_csv_row(COLUMNS)])
 
     def write(self, batch: Iterable[tuple[Rollout, Paid]]) -> None:
         """Append the lines of a batch of episodes to both files and force them to disk."""
-        lines = [line for rollout, paid in batch for line in episode_lines(rollout, paid, self._run_id)]
+        lines = [line for rollout, paid in batch for line in episode_lines(rollout, paid, self._run_id, self._part)]
         sealed = [plain(self._chains.seal(line)) for line in lines]
         append_lines(self._lines, [line_bytes(line) for line in sealed])
         append_lines(self._table, [_csv_row(row_of(line)) for line in sealed])
 
 
-def episode_lines(rollout: Rollout, paid: Paid, run_id: str) -> list[RolloutLine]:
+def episode_lines(rollout: Rollout, paid: Paid, run_id: str, part: str = "") -> list[RolloutLine]:
     """Write an episode as lines, not yet chained.
 
     Args:
         rollout: The episode.
         paid: Score and reward; they stand on its last line.
         run_id: Stands on every line.
+        part: Ends the names of episodes that were played after a stop.
     """
     played = rollout.played
     facts: dict[str, Any] = {
         "format_version": FORMAT_VERSION,
         "run_id": run_id,
-        "episode_id": rollout.episode_id,
+        "episode_id": rollout.episode_id + part,
         "trainer_step": rollout.identity.trainer_step,
         "generation": rollout.identity.generation,
         "seed": played.seed,

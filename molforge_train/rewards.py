@@ -15,6 +15,7 @@ from molforge_env.errors import MolForgeError
 from molforge_eval.records.manifest import Configuration
 from molforge_eval.training_reward import GRADERS, PENALTIES, EpisodeConduct, conduct_of, training_reward
 from molforge_train.progress import BatchFigures
+from molforge_train.ranks import ALONE, Ranks
 from molforge_train.recording import Paid, RolloutLog
 from molforge_train.rollout import ChatForm, HostLimits, Identity, Message, Rollout, read_rollout
 from molforge_train.tool_environment import PlayedEnvironment
@@ -45,15 +46,22 @@ class EpisodeReward:
     __name__ = "episode_reward"
 
     def __init__(
-        self, configuration: Configuration, form: ChatForm, log: RolloutLog, watch: SignalWatch | None = None
+        self,
+        configuration: Configuration,
+        form: ChatForm,
+        log: RolloutLog | None,
+        watch: SignalWatch | None = None,
+        *,
+        ranks: Ranks = ALONE,
     ) -> None:
         """Pay by the configuration's weights.
 
         Args:
             configuration: Weights and limits.
             form: The model's way to spell a conversation.
-            log: Gets the lines of each batch before it is paid.
+            log: Gets the lines of each batch before it is paid; `None` in a process that does not write.
             watch: Told what each batch says about learning.
+            ranks: The processes that share a batch, each whole groups of it.
         """
         self._weights = configuration.reward_weights
         self._group = configuration.num_generations
@@ -61,6 +69,7 @@ class EpisodeReward:
         self._form = form
         self._log = log
         self._watch = watch
+        self._ranks = ranks
         self.figures: BatchFigures | None = None
 
     def __call__(
@@ -74,7 +83,7 @@ class EpisodeReward:
         log_metric: LogMetric,
         **_columns: Any,
     ) -> list[float | None]:
-        """Pay a batch: group after group, as the host lays it out.
+        """Pay this process's share of a batch: group after group, as the host lays it out.
 
         Returns:
             One reward an episode; `None` where the environment broke.
@@ -84,12 +93,13 @@ class EpisodeReward:
             UsageError: The chat template's answers cannot be found in a completion.
         """
         firsts = [self._form.prompt_ids(messages[-1]["content"]) for messages in prompts[:: self._group]]
-        judged = []
+        own = []
         for place, environment in enumerate(environments):
             index, generation = divmod(place, self._group)
             ids = firsts[index]
             prompt = self._form.decode(ids)
-            identity = Identity(trainer_state.global_step, index, generation, ids, prompt, self._log.resumes)
+            number = self._ranks.rank * len(firsts) + index
+            identity = Identity(trainer_state.global_step, number, generation, ids, prompt)
             rollout = read_rollout(
                 identity,
                 completions[place],
@@ -98,10 +108,13 @@ class EpisodeReward:
                 form=self._form,
                 limits=self._limits,
             )
-            judged.append(judge(rollout, self._weights))
-        self._log.write((entry.rollout, entry.paid) for entry in judged)
+            own.append(judge(rollout, self._weights))
+        judged = [entry for part in self._ranks.gather(own) for entry in part]
+        if self._log is not None:
+            self._log.write((entry.rollout, entry.paid) for entry in judged)
+        # Every process reports the whole batch: the host's mean over them is then the mean of the episodes.
         self._report(judged, log_metric)
-        return [entry.paid.reward for entry in judged]
+        return [entry.paid.reward for entry in own]
 
     def _report(self, judged: Sequence[Judged], log_metric: LogMetric) -> None:
         counted = [entry for entry in judged if entry.paid.score is not None]

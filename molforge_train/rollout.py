@@ -56,8 +56,6 @@ class Identity(NamedTuple):
     """Place within the group of its prompt."""
     prompt_ids: Sequence[int]
     prompt: str
-    resumes: int = 0
-    """How often the run went on after a stop before it was played."""
 
 
 class Made(NamedTuple):
@@ -87,10 +85,9 @@ class Rollout(NamedTuple):
 
     @property
     def episode_id(self) -> str:
-        """Name of the episode within its run."""
+        """Name of the episode within its part of the run."""
         step, prompt, generation = self.identity[:3]
-        part = f"-r{self.identity.resumes}" if self.identity.resumes else ""
-        return f"step{step:05d}-prompt{prompt:02d}-{generation:02d}{part}"
+        return f"step{step:05d}-prompt{prompt:02d}-{generation:02d}"
 
     @property
     def scores(self) -> Mapping[str, float]:

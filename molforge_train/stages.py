@@ -19,9 +19,10 @@ from molforge_train.delivery import export_adapter
 from molforge_train.errors import RunFailedError
 from molforge_train.host_callback import Hooks, StopRequest, host_callback
 from molforge_train.host_trainer import build_trainer
-from molforge_train.policy import Policy
+from molforge_train.policy import Place, Policy, load_policy
 from molforge_train.progress import Progress, TrainingTable, warn
 from molforge_train.prompts import prompt_rows
+from molforge_train.ranks import ALONE, Ranks
 from molforge_train.recording import RolloutLog, read_clock
 from molforge_train.rewards import EnvironmentBrokenError, EpisodeReward
 from molforge_train.run_record import RunRecord
@@ -40,6 +41,7 @@ class Stage(NamedTuple):
     record: RunRecord
     plan: EvaluationPlan
     policy: Policy
+    place: Place
     stop: StopRequest
     quiet: bool
     say: Say
@@ -47,6 +49,17 @@ class Stage(NamedTuple):
     """What training goes on from; `None` begins with the start adapter."""
     resumes: int = 0
     """How often the run went on after a stop."""
+    ranks: Ranks = ALONE
+    """The processes that train together; this one is the first."""
+
+
+class Order(NamedTuple):
+    """What the first process tells the others to train."""
+
+    configuration: Configuration
+    place: Place
+    folder: Path
+    start: Checkpoint | None
 
 
 def carry_out(stage: Stage) -> None:
@@ -56,6 +69,8 @@ def carry_out(stage: Stage) -> None:
         _evaluate(stage, settings.sft_adapter_path, "before training", layout.BEFORE)
     if record.manifest.output_adapter is None:
         _optimise(stage)
+    else:
+        stage.ranks.hear_first(None)
     _check_learned(record.manifest)
     if settings.run_after_eval and not stage.stop.is_wanted and not (folder / layout.AFTER).exists():
         _evaluate(stage, str(folder / layout.ADAPTER_FOLDER), "after training", layout.AFTER)
@@ -66,7 +81,7 @@ def _optimise(stage: Stage) -> None:
     run_id = record.manifest.run_id
     table = TrainingTable(settings.max_steps, quiet=stage.quiet, done=0 if stage.start is None else stage.start.step)
     lines = RolloutLog(folder, run_id, resumes=stage.resumes)
-    reward = EpisodeReward(settings, stage.policy.form, lines, SignalWatch(warn))
+    reward = EpisodeReward(settings, stage.policy.form, lines, SignalWatch(warn), ranks=stage.ranks)
     log = TrainerLog(folder / layout.TRAINER_LOG, run_id, read_clock)
     checkpoints = checkpoint_folder(folder)
 
@@ -82,25 +97,52 @@ def _optimise(stage: Stage) -> None:
 
     environment = tool_environment(settings.observation_length, read_clock)
     check_seeds(environment, prompt_rows(settings)[0])
+    stage.ranks.hear_first(Order(settings, stage.place, folder, stage.start))
     hooks = Hooks(begin, show, lambda step: mark_whole(checkpoints, step, run_id))
     trainer = build_trainer(
         settings,
         stage.policy,
         environment=environment,
         reward=reward,
-        callback=host_callback(log, stage.stop, hooks, steps_a_batch=settings.num_iterations),
+        callback=host_callback(log, stage.stop, hooks, steps_a_batch=settings.num_iterations, ranks=stage.ranks),
         checkpoints=checkpoints,
     )
     try:
         trainer.train(resume_from_checkpoint=None if stage.start is None else str(stage.start.folder))
     finally:
-        stage.stop.in_training = False
         record.update(
             steps_completed=trainer.state.global_step,
             training_seconds=log.elapsed_seconds,
             non_finite_steps=log.non_finite_steps,
         )
+    stage.stop.is_patient = False
+    stage.ranks.part()
     record.update(output_adapter=export_adapter(stage.policy, record.manifest.configuration.base_model, folder))
+
+
+def assist(ranks: Ranks, stop: StopRequest) -> None:
+    """Train with the first process, as it says, when it has evaluated; nothing is written here.
+
+    Args:
+        ranks: The processes that train together.
+        stop: Whether this one is asked to end.
+    """
+    order: Order | None = ranks.hear_first()
+    if order is None:
+        return
+    settings, start = order.configuration, order.start
+    policy = load_policy(settings, order.place)
+    hooks = Hooks(lambda _: None, lambda _: None, lambda _: None)
+    trainer = build_trainer(
+        settings,
+        policy,
+        environment=tool_environment(settings.observation_length, read_clock),
+        reward=EpisodeReward(settings, policy.form, None, ranks=ranks),
+        callback=host_callback(None, stop, hooks, steps_a_batch=settings.num_iterations, ranks=ranks),
+        checkpoints=checkpoint_folder(order.folder),
+    )
+    trainer.train(resume_from_checkpoint=None if start is None else str(start.folder))
+    ranks.part()
 
 
 def _check_learned(manifest: RunManifest) -> None:

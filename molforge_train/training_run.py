@@ -7,7 +7,7 @@ manifest says complete, interrupted or failed and why, and the directory is seal
 from __future__ import annotations
 
 import gc
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,23 +21,27 @@ from molforge_eval.records.evaluation import EvaluationPlan
 from molforge_eval.records.manifest import AdapterIdentity, Configuration, RunManifest
 from molforge_eval.sealing import write_whole
 from molforge_eval.weights import base_model_digest
+from molforge_train import stages
 from molforge_train.adapter_search import adapter_folder
 from molforge_train.checkpoints import checkpoint_folder, remove_checkpoints
 from molforge_train.config import Resolved, shipped_path
 from molforge_train.delivery import Delivery, deliver, finish_run, identify_adapter, prepare_run
 from molforge_train.errors import RunFailedError, RunInterruptedError
-from molforge_train.host_callback import listening
+from molforge_train.host_callback import StopRequest, listening
 from molforge_train.host_libraries import check_libraries
 from molforge_train.memory_estimate import levers
 from molforge_train.policy import Place, Policy, choose_place, load_policy
 from molforge_train.preflight import run_folder
 from molforge_train.provenance import scrubbed
+from molforge_train.ranks import ALONE, Ranks, is_lost
 from molforge_train.recording import read_clock
 from molforge_train.reopening import Reopened, reopen
 from molforge_train.run_record import RunRecord, first_manifest, run_id_of, writing_alone
 from molforge_train.stages import Say, Stage, carry_out
 
 _SHOWN_ERROR = 500
+_ONE_ACT = 3.0
+"""Seconds in which the signals of a terminal and of a launcher are one."""
 
 
 class FinishedRun(NamedTuple):
@@ -49,13 +53,14 @@ class FinishedRun(NamedTuple):
     manifest: RunManifest
 
 
-def train(resolved: Resolved, *, quiet: bool, say: Say) -> FinishedRun:
+def train(resolved: Resolved, *, quiet: bool, say: Say, ranks: Ranks = ALONE) -> FinishedRun:
     """Train, evaluate before and after, and leave a sealed run directory.
 
     Args:
         resolved: Settings that the preflight has passed.
         quiet: No progress on standard error.
         say: Gets lines for standard output.
+        ranks: The processes that train together; this one is the first.
 
     Raises:
         RunInterruptedError: A signal ended it; the directory is sealed.
@@ -63,9 +68,10 @@ def train(resolved: Resolved, *, quiet: bool, say: Say) -> FinishedRun:
         MolForgeError: It was refused and nothing was written.
     """
     check_libraries()
-    place = choose_place(resolved.configuration.device, resolved.configuration.dtype)
+    place = choose_place(resolved.configuration.device, resolved.configuration.dtype, ranks.size)
+    ranks = ranks.join(place.device)
     settings = resolved.configuration.model_copy(update={"device": place.device, "dtype": place.dtype})
-    for line in opening_lines(settings, place.accelerator, resolved.preset_reason):
+    for line in opening_lines(settings, place.accelerator, resolved.preset_reason, ranks.size):
         say(line)
     policy = _load(settings, place)
     started_at = read_clock()
@@ -88,18 +94,50 @@ def train(resolved: Resolved, *, quiet: bool, say: Say) -> FinishedRun:
         total_parameters=policy.total,
         base_model_sha256=base,
         input_adapter=given,
+        processes=ranks.size,
     )
-    with writing_alone(folder), listening() as stop:
-        return _conduct(Stage(settings, folder, record, plan, policy, stop, quiet, say))
+    with writing_alone(folder), _listening(ranks) as stop:
+        return _conduct(Stage(settings, folder, record, plan, policy, place, stop, quiet, say, ranks=ranks))
 
 
-def resume(folder: Path, *, quiet: bool, say: Say) -> FinishedRun:
+def assist(configuration: Configuration, ranks: Ranks) -> None:
+    """Play and learn in a process that does not write, as the first one says.
+
+    Args:
+        configuration: Names the device.
+        ranks: The processes that train together.
+
+    Raises:
+        RunFailedError: Another process ended.
+        KeyboardInterrupt: A signal ended this one.
+    """
+    check_libraries()
+    place = choose_place(configuration.device, configuration.dtype, ranks.size)
+    with _listening(ranks) as stop:
+        try:
+            stages.assist(ranks.join(place.device), stop)
+        except RuntimeError as error:
+            if not is_lost(error):
+                raise
+            raise RunFailedError(
+                "another process of the run has ended",
+                where=f"process {ranks.rank} of {ranks.size}",
+                mend="Read what the others said.",
+            ) from error
+
+
+def _listening(ranks: Ranks) -> AbstractContextManager[StopRequest]:
+    return listening(_ONE_ACT if ranks.size > 1 else 0.0)
+
+
+def resume(folder: Path, *, quiet: bool, say: Say, ranks: Ranks = ALONE) -> FinishedRun:
     """Go on with a run that was stopped, from its last checkpoint, with the same adapter, steps, seeds and logs.
 
     Args:
         folder: The run directory.
         quiet: No progress on standard error.
         say: Gets lines for standard output.
+        ranks: The processes that train together; this one is the first.
 
     Raises:
         UsageError: The run is complete, another process writes it, or model or adapter are not those it began with.
@@ -109,24 +147,37 @@ def resume(folder: Path, *, quiet: bool, say: Say) -> FinishedRun:
         check_libraries()
         record = RunRecord.read(folder)
         settings = record.manifest.configuration
-        place = choose_place(settings.device, settings.dtype)
-        for line in opening_lines(settings, place.accelerator):
+        if record.manifest.processes != ranks.size:
+            began = record.manifest.processes
+            raise UsageError(
+                f"{began} processes began the run, and {ranks.size} would go on with it",
+                where=f"{folder.name}/{layout.MANIFEST}, processes",
+                mend=f"Start {began}: docs/scale.md says how.",
+            )
+        place = choose_place(settings.device, settings.dtype, ranks.size)
+        ranks = ranks.join(place.device)
+        for line in opening_lines(settings, place.accelerator, processes=ranks.size):
             say(line)
         _check_origin(settings, record.manifest)
         policy = _load(settings, place)
         plan = EvaluationPlan.model_validate_json((folder / layout.PLAN).read_bytes())
         reopened = reopen(folder, record)
         say(_going_on(reopened))
-        with listening() as stop:
-            stage = Stage(settings, folder, record, plan, policy, stop, quiet, say, reopened.start, reopened.resumes)
-            return _conduct(stage)
+        start, resumes = reopened.start, reopened.resumes
+        with _listening(ranks) as stop:
+            return _conduct(
+                Stage(settings, folder, record, plan, policy, place, stop, quiet, say, start, resumes, ranks)
+            )
 
 
 def _conduct(stage: Stage) -> FinishedRun:
     failure = _carry_out(stage)
     gc.collect()
     folder, record = stage.folder, stage.record
+    # A launcher ends the others' first process when one of them has failed, and sealing is short.
+    stage.stop.is_patient = True
     archive = _seal(folder, record, failure)
+    stage.stop.is_patient = False
     delivery = deliver(folder, archive, drive=stage.configuration.drive_output_dir)
     if failure is not None:
         for fault in delivery.faults:
@@ -188,7 +239,9 @@ def evaluation_plan(settings: Configuration, run_id: str) -> EvaluationPlan:
     )
 
 
-def opening_lines(settings: Configuration, accelerator: str | None = None, preset_reason: str = "") -> list[str]:
+def opening_lines(
+    settings: Configuration, accelerator: str | None = None, preset_reason: str = "", processes: int = 1
+) -> list[str]:
     """Say what is trained, from what, by which settings and why by those, and where."""
     why = f" ({preset_reason})" if preset_reason else ""
     device = f"{settings.device} {accelerator or ''}".strip()
@@ -196,7 +249,7 @@ def opening_lines(settings: Configuration, accelerator: str | None = None, prese
         f"model          {settings.base_model}",
         f"adapter        {settings.sft_adapter_path or 'a new one'}",
         f"preset         {settings.preset}, seed {settings.seed}{why}",
-        f"device         {device}, {settings.dtype}",
+        f"device         {device}, {settings.dtype}" + (f", {processes} processes" if processes > 1 else ""),
     ]
 
 
@@ -215,6 +268,8 @@ def _carry_out(stage: Stage) -> MolForgeError | None:
         text = scrubbed(" ".join(f"{type(error).__name__}: {error}".split()))[:_SHOWN_ERROR]
         if is_short:
             text = f"out of memory after step {record.manifest.steps_completed} of {settings.max_steps}"
+        elif is_lost(error):
+            text = f"another of the {stage.ranks.size} processes ended"
         _note(record, status="failed", status_reason=text, ended_at=read_clock())
         return _failure(text, stage, error)
     return _interrupted(stage) if stage.stop.is_wanted else None
@@ -266,6 +321,8 @@ def _failure(text: str, stage: Stage, error: Exception) -> RunFailedError:
         mend = f"Its records are sealed as failed; begin a smaller one with {levers(stage.configuration)}."
     elif _is_out_of_space(error):
         mend = "Make room on the disk, and run it again."
+    elif is_lost(error):
+        mend = "Read what it said, and go on with `molforge-train resume`, started by the same launcher."
     failure = RunFailedError(text, where=scrubbed(str(stage.folder)), mend=mend)
     # The cause holds every frame and with it the memory that sealing needs now.
     failure.__cause__ = None if _is_short_of_memory(error) else error

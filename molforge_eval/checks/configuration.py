@@ -101,10 +101,9 @@ def _check_batches(run: RunDirectory, manifest: RunManifest) -> Iterator[Finding
     # A resumed run generates anew from the step that it went on from.
     if not len(sizes) or len(run.trainer_log.filter(pl.col("type") == "resume")):
         return
-    size = settings.batch_size * settings.gradient_accumulation
+    size = settings.batch_size * settings.gradient_accumulation * manifest.processes
     usual = int(sizes["len"].mode().sort()[-1])
-    is_one_device = manifest.hardware.accelerator is None
-    if size and (usual != size if is_one_device else usual % size):
+    if size and usual != size:
         what = f"a step generated {usual} episodes"
         yield _unlike("batch_size", settings.batch_size, f"{what}, batch size and accumulation make {size}")
     gaps = set(sizes["trainer_step"].diff().drop_nulls().to_list())

@@ -76,13 +76,14 @@ def _check_places(run: RunDirectory, manifest: RunManifest, episodes: list[_Epis
         yield finding("PROMPT_UNPLANNED", what, file=layout.MANIFEST, pointer="/configuration/dataset_size")
         return
     prompts = planned_prompts(settings)
-    size = settings.batch_size * settings.gradient_accumulation // max(1, settings.num_generations)
-    # Several devices share a batch, and a resumed run begins its rows anew: then the order is not known. Batches of
-    # another size or distance than the settings make are named by another check.
+    episodes_a_batch = settings.batch_size * settings.gradient_accumulation * manifest.processes
+    size = episodes_a_batch // max(1, settings.num_generations)
+    # A resumed run begins its rows anew: then the order is not known. Batches of another size or distance than the
+    # settings make are named by another check.
     batches = Counter(episode.trainer_step for episode in episodes)
     usual = Counter(batches.values()).most_common(1)[0][0]
     is_ordered = (
-        usual == settings.batch_size * settings.gradient_accumulation
+        usual == episodes_a_batch
         and all(step % max(1, settings.num_iterations) == 0 for step in batches)
         and "resume" not in run.trainer_log["type"].to_list()
     )

@@ -111,6 +111,8 @@ class RunManifest(FrozenModel):
     """Why the commit is unknown."""
     packages: dict[str, str]
     hardware: Hardware
+    processes: int = Field(default=1, ge=1, le=2**20)
+    """Processes that trained together: each has a device and whole groups of every batch, in the order of its rank."""
     backend: BackendFingerprint
     plan_sha256: Sha256
     base_model_sha256: Sha256 | None

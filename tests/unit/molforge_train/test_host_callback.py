@@ -19,7 +19,7 @@ def test_a_signal_in_training_waits_for_the_step_and_the_old_handler_comes_back(
     outside = signal.signal(number, signal.SIG_DFL)
     try:
         with listening() as stop:
-            stop.in_training = True
+            stop.is_patient = True
             os.kill(os.getpid(), number)
             assert stop.signal_name == name
             with pytest.raises(KeyboardInterrupt):
