@@ -7,6 +7,7 @@ killed while one is written: only a checkpoint with our mark, written last, is w
 from __future__ import annotations
 
 import shutil
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -66,8 +67,12 @@ def latest_whole(checkpoints: Path, run_id: str) -> Checkpoint | None:
 
 
 def remove_checkpoints(checkpoints: Path) -> None:
-    """Remove them; a complete run has no use for them."""
-    shutil.rmtree(checkpoints, ignore_errors=True)
+    """Remove them; a complete run has no use for them. What a tracker keeps there stays."""
+    for path in checkpoints.glob("checkpoint-*"):
+        shutil.rmtree(path, ignore_errors=True)
+    (checkpoints / "README.md").unlink(missing_ok=True)
+    with suppress(OSError):
+        checkpoints.rmdir()
 
 
 def check_loaded(model: Any, checkpoint: Checkpoint) -> None:

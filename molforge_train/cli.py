@@ -5,6 +5,7 @@ Only the table of settings is imported here, so that `--help` answers at once.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from pathlib import Path
@@ -206,7 +207,13 @@ def presets(name: str | None) -> None:
 
 def main() -> None:
     """Run the command line."""
-    run(cli)
+    try:
+        run(cli)
+    except SystemExit as end:
+        ranks = sys.modules.get("molforge_train.ranks")
+        if ranks is not None:
+            ranks.leave_at_once(end.code)
+        raise
 
 
 if __name__ == "__main__":

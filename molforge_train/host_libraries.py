@@ -16,6 +16,7 @@ from collections.abc import Iterator, Mapping
 from importlib.resources import files
 
 from molforge_env.errors import MissingDependencyError
+from molforge_eval.records.manifest import Configuration
 from molforge_train.preflight import check_packages
 from molforge_train.progress import warn
 
@@ -39,16 +40,19 @@ _MODULE = re.compile(r"No module named '([\w.]+)'")
 _SHOWN = 200
 
 
-def check_libraries(needed: Mapping[str, tuple[str, ...]] = _NEEDED) -> None:
+def check_libraries(needed: Mapping[str, tuple[str, ...]] = _NEEDED, engine: Configuration | None = None) -> None:
     """Refuse libraries that are absent or broken, warn of those that were not tested, and quieten the rest.
 
     Args:
         needed: Names that are asked of each.
+        engine: Says whether Unsloth is used, which has to be imported before those that it changes.
 
     Raises:
         MissingDependencyError: One is absent or cannot be imported.
     """
     check_packages()
+    if engine is not None and engine.use_unsloth:
+        import_host({"unsloth": ("FastLanguageModel",)})
     import_host(needed)
     for sentence in untested_versions():
         warn(sentence)

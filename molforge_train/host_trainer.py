@@ -57,6 +57,7 @@ def build_trainer(
 def host_arguments(configuration: Configuration, checkpoints: Path) -> dict[str, Any]:
     """Translate a configuration into the host's arguments."""
     on_processor = configuration.device == "cpu"
+    checkpointing = {"auto": not on_processor, "on": True, "off": False}[configuration.gradient_checkpointing]
     return {
         "output_dir": str(checkpoints),
         "max_steps": configuration.max_steps,
@@ -75,8 +76,7 @@ def host_arguments(configuration: Configuration, checkpoints: Path) -> dict[str,
         "top_k": configuration.top_k,
         "max_completion_length": configuration.max_completion_length,
         "max_tool_calling_iterations": configuration.turn_limit,
-        # The host's own limit is that of the whole completion; a turn is bounded here.
-        "generation_kwargs": {"max_new_tokens": configuration.max_new_tokens},
+        **_generation(configuration),
         "seed": configuration.seed,
         # The rows stand in the order in which they are to be played.
         "shuffle_dataset": False,
@@ -88,11 +88,24 @@ def host_arguments(configuration: Configuration, checkpoints: Path) -> dict[str,
         "save_total_limit": 2,
         "use_cpu": on_processor,
         "bf16": configuration.dtype == "bfloat16",
-        "gradient_checkpointing": not on_processor,
+        "gradient_checkpointing": checkpointing,
         "dataloader_pin_memory": not on_processor,
         # Every weight that is trained has a part in every loss.
         "ddp_find_unused_parameters": False,
         "disable_tqdm": True,
-        # No reporter is called, whatever is installed: a run talks to nobody.
-        "report_to": "none",
+        # No reporter is called, whatever is installed, unless it was asked for: a run talks to nobody.
+        "report_to": configuration.report_to,
+        "run_name": configuration.run_name,
+    }
+
+
+def _generation(configuration: Configuration) -> dict[str, Any]:
+    # The host's own limit is that of the whole completion; a turn is bounded here.
+    if configuration.vllm_mode == "off":
+        return {"generation_kwargs": {"max_new_tokens": configuration.max_new_tokens}}
+    names = ("vllm_mode", "vllm_server_host", "vllm_server_port", "vllm_gpu_memory_utilization")
+    return {
+        "use_vllm": True,
+        "generation_kwargs": {"max_tokens": configuration.max_new_tokens},
+        **{name: getattr(configuration, name) for name in names},
     }

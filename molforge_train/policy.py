@@ -6,6 +6,7 @@ tool calls cannot be parsed, nothing to train.
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from molforge_env.errors import UnreadableError, UsageError
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
 _NEW_ADAPTER: dict[str, Any] = {"r": 16, "lora_alpha": 32, "target_modules": "all-linear", "task_type": "CAUSAL_LM"}
 """Adapter of a run that goes on from none."""
+_LONGEST_PROMPT = 4096
+"""Tokens that are left for a prompt where a loader wants to know the longest text."""
 
 
 class Place(NamedTuple):
@@ -88,20 +91,20 @@ def choose_place(device: str, dtype: str, processes: int = 1) -> Place:
     return Place(device, dtype, torch.cuda.get_device_name(0) if device == "cuda" else None)
 
 
-def load_base(name: str, dtype: str, *, side: Literal["left", "right"]) -> Base:
+def load_base(name: str, dtype: str, *, side: Literal["left", "right"], engine: Configuration | None = None) -> Base:
     """Load tokenizer and base model, in this order: a template that cannot be used costs no weights.
 
     Args:
         name: Folder or hub name.
         dtype: Number type of the weights.
         side: Where the tokenizer pads and cuts.
+        engine: Says whether the weights are loaded in 4 bits, and by whom; plainly when absent.
 
     Raises:
         UsageError: The chat template is none that the host trainer can read calls of.
         UnreadableError: The model cannot be found or read.
     """
-    import torch
-    from transformers import AutoModelForCausalLM, AutoTokenizer
+    from transformers import AutoTokenizer
 
     from molforge_eval.model_policy import settle_template
 
@@ -109,13 +112,34 @@ def load_base(name: str, dtype: str, *, side: Literal["left", "right"]) -> Base:
     try:
         tokenizer = AutoTokenizer.from_pretrained(path, padding_side=side, truncation_side=side)
         settle_template(tokenizer)
-        return Base(AutoModelForCausalLM.from_pretrained(path, dtype=getattr(torch, dtype)), tokenizer)
+        return Base(_load_weights(path, dtype, engine), tokenizer)
     except (OSError, ValueError) as error:
         raise UnreadableError(
             f"the base model {name} cannot be loaded: {str(error).splitlines()[0]}",
             where="configuration key base_model",
             mend="Give the folder of a saved model, or a hub name that this machine can reach.",
         ) from error
+
+
+def _load_weights(path: str, dtype: str, engine: Configuration | None) -> Any:
+    import torch
+    from transformers import AutoModelForCausalLM, BitsAndBytesConfig
+
+    kind = getattr(torch, dtype)
+    if engine is not None and engine.use_unsloth:
+        loader = import_module("unsloth").FastLanguageModel
+        length = engine.max_completion_length + _LONGEST_PROMPT
+        return loader.from_pretrained(path, max_seq_length=length, dtype=kind, load_in_4bit=engine.load_in_4bit)[0]
+    if engine is None or not engine.load_in_4bit:
+        return AutoModelForCausalLM.from_pretrained(path, dtype=kind)
+    from peft import prepare_model_for_kbit_training
+
+    bits = BitsAndBytesConfig(
+        load_in_4bit=True, bnb_4bit_quant_type="nf4", bnb_4bit_compute_dtype=kind, bnb_4bit_use_double_quant=True
+    )
+    place = {"": torch.cuda.current_device()}
+    model = AutoModelForCausalLM.from_pretrained(path, dtype=kind, quantization_config=bits, device_map=place)
+    return prepare_model_for_kbit_training(model, use_gradient_checkpointing=engine.gradient_checkpointing != "off")
 
 
 def load_policy(configuration: Configuration, place: Place) -> Policy:
@@ -127,7 +151,7 @@ def load_policy(configuration: Configuration, place: Place) -> Policy:
     """
     from molforge_eval.model_policy import chat_form
 
-    model, tokenizer = load_base(configuration.base_model, place.dtype, side="left")
+    model, tokenizer = load_base(configuration.base_model, place.dtype, side="left", engine=configuration)
     form = chat_form(model, tokenizer, configuration.observation_length)
     adapted = _adapt(model, configuration)
     counts = [(weight.numel(), weight.requires_grad) for weight in adapted.parameters()]

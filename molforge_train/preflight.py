@@ -58,6 +58,7 @@ def check(configuration: Configuration, environment: Mapping[str, str]) -> None:
     _check_batch(configuration, ranks_of(environment).size)
     _check_lengths(configuration)
     _check_optimizer(configuration)
+    check_engines(configuration)
     unknown = sorted(set(configuration.reward_weights) - set(REWARD_PARTS))
     if unknown:
         _refuse(f"reward weight {unknown[0]!r} names no part", "reward_weights", f"Use {', '.join(REWARD_PARTS)}.")
@@ -65,6 +66,33 @@ def check(configuration: Configuration, environment: Mapping[str, str]) -> None:
     if configuration.sft_adapter_path is not None:
         _check_adapter(configuration.sft_adapter_path)
     _check_folders(configuration)
+
+
+def check_engines(configuration: Configuration) -> None:
+    """Refuse an engine that is asked for and is not here; none is imported.
+
+    Raises:
+        MissingDependencyError: Its package is absent.
+        UsageError: The device is none that it runs on.
+    """
+    asked = {
+        "load_in_4bit": "bitsandbytes" if configuration.load_in_4bit else None,
+        "use_unsloth": "unsloth" if configuration.use_unsloth else None,
+        "vllm_mode": "vllm" if configuration.vllm_mode != "off" else None,
+        "report_to": configuration.report_to if configuration.report_to != "none" else None,
+    }
+    for key, package in asked.items():
+        if package is None:
+            continue
+        if key != "report_to" and configuration.device not in ("auto", "cuda"):
+            what = f"{package} runs on CUDA, and the device is {configuration.device}"
+            _refuse(what, f"{key}, device", f"Set --device cuda on a machine that has one, or leave {key} out.")
+        if importlib.util.find_spec(package) is None:
+            raise MissingDependencyError(
+                f"{key} asks for {package}, which this environment has not",
+                where=f"configuration key {key}",
+                mend=f"Install it (pip install {package}), or leave {key} out.",
+            )
 
 
 def check_base(name: str) -> None:

@@ -8,7 +8,9 @@ and breaks at once when a process ends.
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -73,13 +75,6 @@ class Ranks(NamedTuple):
         """Tell all processes what the first one says; the others wait for it."""
         return self.gather(value)[0]  # type: ignore[return-value] # the first one has a value
 
-    def part(self) -> None:
-        """Wait until all have trained; every process but the first ends here, with exit code 0."""
-        self.gather(None)
-        if not self.is_first:
-            # Taking a channel down was seen to wait for a peer that is gone, and there is nothing left to do.
-            os._exit(0)
-
 
 ALONE = Ranks()
 
@@ -108,3 +103,19 @@ def ranks_of(environment: Mapping[str, str]) -> Ranks:
 def is_lost(error: BaseException) -> bool:
     """Tell whether an error says that another process has ended."""
     return any(words in str(error).lower() for words in _LOST)
+
+
+def leave_at_once(code: int) -> None:
+    """End a process that has met others; one that was alone is left as it is.
+
+    Taking a channel down was seen to wait for a peer that is gone, so nothing is taken down.
+
+    Args:
+        code: Exit code.
+    """
+    distributed = sys.modules.get("torch.distributed")
+    if distributed is not None and distributed.is_available() and distributed.is_initialized():
+        with suppress(OSError):
+            sys.stdout.flush()
+            sys.stderr.flush()
+        os._exit(code)

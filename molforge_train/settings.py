@@ -75,6 +75,39 @@ SETTINGS = (
     Setting("observation_length", "text", "Length of observation texts.", choices=("full", "compact")),
     Setting("dtype", "text", "Number type of the weights.", choices=("auto", "float32", "bfloat16")),
     Setting("device", "text", "Where to train.", choices=("auto", "cpu", "cuda", "mps")),
+    Setting(
+        "gradient_checkpointing",
+        "text",
+        "Compute activations twice to save memory; auto: on a GPU.",
+        "GRADIENT_CHECKPOINTING",
+        choices=("auto", "on", "off"),
+    ),
+    Setting("load_in_4bit", "switch", "Keep the base model in 4 bits (bitsandbytes, CUDA).", "LOAD_IN_4BIT"),
+    Setting("use_unsloth", "switch", "Load the base model by Unsloth (CUDA).", "USE_UNSLOTH"),
+    Setting(
+        "vllm_mode",
+        "text",
+        "Generate training episodes by vLLM (CUDA).",
+        "VLLM_MODE",
+        choices=("off", "colocate", "server"),
+    ),
+    Setting("vllm_server_host", "text", "Host of the vLLM server.", "VLLM_SERVER_HOST"),
+    Setting("vllm_server_port", "whole", "Port of the vLLM server.", "VLLM_SERVER_PORT", low=1, high=65535),
+    Setting(
+        "vllm_gpu_memory_utilization",
+        "number",
+        "Share of the GPU's memory that a colocated vLLM takes.",
+        "VLLM_GPU_MEMORY_UTILIZATION",
+        low=0.01,
+        high=1.0,
+    ),
+    Setting(
+        "report_to",
+        "text",
+        "Tracker that gets the trainer's logs too.",
+        "REPORT_TO",
+        choices=("none", "trackio", "wandb", "tensorboard"),
+    ),
 )
 _LARGEST = 2**31 - 1
 """Of a whole number without a bound of its own: the largest that every library takes."""

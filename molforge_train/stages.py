@@ -116,7 +116,7 @@ def _optimise(stage: Stage) -> None:
             non_finite_steps=log.non_finite_steps,
         )
     stage.stop.is_patient = False
-    stage.ranks.part()
+    stage.ranks.gather(None)
     record.update(output_adapter=export_adapter(stage.policy, record.manifest.configuration.base_model, folder))
 
 
@@ -142,7 +142,7 @@ def assist(ranks: Ranks, stop: StopRequest) -> None:
         checkpoints=checkpoint_folder(order.folder),
     )
     trainer.train(resume_from_checkpoint=None if start is None else str(start.folder))
-    ranks.part()
+    ranks.gather(None)
 
 
 def _check_learned(manifest: RunManifest) -> None:

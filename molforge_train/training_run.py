@@ -31,7 +31,7 @@ from molforge_train.host_callback import StopRequest, listening
 from molforge_train.host_libraries import check_libraries
 from molforge_train.memory_estimate import levers
 from molforge_train.policy import Place, Policy, choose_place, load_policy
-from molforge_train.preflight import run_folder
+from molforge_train.preflight import check_engines, run_folder
 from molforge_train.provenance import scrubbed
 from molforge_train.ranks import ALONE, Ranks, is_lost
 from molforge_train.recording import read_clock
@@ -67,10 +67,11 @@ def train(resolved: Resolved, *, quiet: bool, say: Say, ranks: Ranks = ALONE) ->
         RunFailedError: It broke off; the directory is sealed.
         MolForgeError: It was refused and nothing was written.
     """
-    check_libraries()
+    check_libraries(engine=resolved.configuration)
     place = choose_place(resolved.configuration.device, resolved.configuration.dtype, ranks.size)
     ranks = ranks.join(place.device)
     settings = resolved.configuration.model_copy(update={"device": place.device, "dtype": place.dtype})
+    check_engines(settings)
     for line in opening_lines(settings, place.accelerator, resolved.preset_reason, ranks.size):
         say(line)
     policy = _load(settings, place)
@@ -111,7 +112,7 @@ def assist(configuration: Configuration, ranks: Ranks) -> None:
         RunFailedError: Another process ended.
         KeyboardInterrupt: A signal ended this one.
     """
-    check_libraries()
+    check_libraries(engine=configuration)
     place = choose_place(configuration.device, configuration.dtype, ranks.size)
     with _listening(ranks) as stop:
         try:
@@ -144,9 +145,10 @@ def resume(folder: Path, *, quiet: bool, say: Say, ranks: Ranks = ALONE) -> Fini
         MolForgeError: As for `train`.
     """
     with writing_alone(folder):
-        check_libraries()
         record = RunRecord.read(folder)
         settings = record.manifest.configuration
+        check_libraries(engine=settings)
+        check_engines(settings)
         if record.manifest.processes != ranks.size:
             began = record.manifest.processes
             raise UsageError(

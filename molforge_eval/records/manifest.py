@@ -65,6 +65,15 @@ class Configuration(FrozenModel):
     observation_length: ObservationLength
     dtype: str
     device: str
+    gradient_checkpointing: str = "auto"
+    """This and what follows is absent in manifests that are older than the settings."""
+    load_in_4bit: bool = False
+    use_unsloth: bool = False
+    vllm_mode: str = "off"
+    vllm_server_host: str = "127.0.0.1"
+    vllm_server_port: Count = 8000
+    vllm_gpu_memory_utilization: float = 0.3
+    report_to: str = "none"
 
 
 class Hardware(FrozenModel):

@@ -45,7 +45,9 @@ def test_every_setting_has_a_source() -> None:
 
 @pytest.mark.parametrize("setting", [s for s in SETTINGS if s.variable], ids=lambda s: s.variable)
 def test_every_variable_of_the_workflow_is_read(setting) -> None:
-    text = {"whole": "24", "number": "0.5", "switch": "0", "text": "somewhere"}[setting.kind]
+    text = {"whole": "24", "number": "0.5", "switch": "0", "text": (setting.choices or ("somewhere",))[-1]}[
+        setting.kind
+    ]
     found = settle(environment={setting.variable: text})
 
     assert found.sources[setting.name] == "environment"

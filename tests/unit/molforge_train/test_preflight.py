@@ -12,6 +12,7 @@ import pytest
 from molforge_env.errors import MissingDependencyError, UnreadableError, UsageError
 from molforge_eval.records.manifest import Configuration
 from molforge_train.config import resolve, shipped_path
+from molforge_train.host_trainer import host_arguments
 from molforge_train.preflight import check, check_packages
 
 ADAPTER = "molforge_train/models/tiny/sft_adapter"
@@ -112,8 +113,11 @@ def test_a_reward_weight_that_names_no_part_is_refused(configuration) -> None:
     assert "'bonus' names no part" in refusal_of(configuration, reward_weights={"bonus": 1.0}).what
 
 
-def test_several_processes_are_refused(configuration) -> None:
-    assert "4 processes" in refusal_of(configuration, {"WORLD_SIZE": "4"}).what
+def test_rows_have_to_fill_a_batch_of_all_processes(configuration) -> None:
+    shape = {"batch_size": 4, "gradient_accumulation": 1, "num_generations": 2, "dataset_size": 4}
+    check(configuration.model_copy(update=shape), {"WORLD_SIZE": "2"})
+
+    assert "4 rows cannot fill a batch of 8 prompts" in refusal_of(configuration, {"WORLD_SIZE": "4"}, **shape).what
 
 
 def test_an_absent_model_or_adapter_is_refused(configuration, tmp_path: Path) -> None:
@@ -205,3 +209,45 @@ def test_a_refusal_comes_before_torch_is_loaded() -> None:
 
     assert told.stdout.strip() == "2 []"
     assert "cannot hold whole groups of 5" in told.stderr
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "package"),
+    [
+        ("load_in_4bit", True, "bitsandbytes"),
+        ("use_unsloth", True, "unsloth"),
+        ("vllm_mode", "colocate", "vllm"),
+        ("vllm_mode", "server", "vllm"),
+    ],
+)
+def test_an_engine_that_is_asked_for_is_refused_where_it_cannot_run_or_is_absent(
+    configuration, key: str, value: object, package: str
+) -> None:
+    assert (
+        refusal_of(configuration, **{key: value, "device": "cpu"}).what
+        == f"{package} runs on CUDA, and the device is cpu"
+    )
+    with pytest.raises(MissingDependencyError) as absent:
+        check(configuration.model_copy(update={key: value, "device": "cuda"}), {})
+
+    assert absent.value.what == f"{key} asks for {package}, which this environment has not"
+    assert absent.value.mend == f"Install it (pip install {package}), or leave {key} out."
+
+
+@pytest.mark.parametrize("tracker", ["trackio", "wandb", "tensorboard"])
+def test_a_tracker_that_is_asked_for_and_absent_is_refused(configuration, tracker: str) -> None:
+    with pytest.raises(MissingDependencyError, match=f"report_to asks for {tracker}"):
+        check(configuration.model_copy(update={"report_to": tracker}), {})
+
+
+def test_engines_reach_the_host_under_its_own_names_and_only_when_asked(configuration, tmp_path: Path) -> None:
+    plain = host_arguments(configuration, tmp_path)
+    asked = {"vllm_mode": "server", "vllm_server_host": "node-1", "report_to": "wandb", "gradient_checkpointing": "on"}
+    told = host_arguments(configuration.model_copy(update=asked), tmp_path)
+
+    assert not [name for name in plain if "vllm" in name]
+    assert (plain["report_to"], plain["gradient_checkpointing"]) == ("none", False)
+    assert plain["generation_kwargs"] == {"max_new_tokens": configuration.max_new_tokens}
+    assert (told["use_vllm"], told["vllm_mode"], told["vllm_server_host"]) == (True, "server", "node-1")
+    assert told["generation_kwargs"] == {"max_tokens": configuration.max_new_tokens}
+    assert (told["report_to"], told["gradient_checkpointing"]) == ("wandb", True)

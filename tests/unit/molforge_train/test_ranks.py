@@ -20,7 +20,17 @@ from molforge_train.checkpoints import checkpoint_folder
 from molforge_train.ranks import ALONE, Ranks, ranks_of
 from molforge_train.training_run import resume
 
-LAUNCHER = ("-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2", "-m", "molforge_train.cli")
+LAUNCHER = (
+    "-m",
+    "torch.distributed.run",
+    "--standalone",
+    "--nproc_per_node",
+    "2",
+    "--shutdown-timeout",
+    "200",
+    "-m",
+    "molforge_train.cli",
+)
 FLAGS = (*kills.FLAGS, "--max-steps", "4")
 
 
@@ -30,12 +40,13 @@ def start(root: Path, *words: str) -> subprocess.Popen[bytes]:
         return subprocess.Popen([sys.executable, "-P", *LAUNCHER, *words, "--quiet"], stdout=out, stderr=out, cwd=root)
 
 
-def wait_for_row(process: subprocess.Popen[bytes], folder: Path, step: int) -> None:
-    """Wait until a step stands in the trainer log after the last resume."""
+def wait_for_row(process: subprocess.Popen[bytes], folder: Path, step: int, resumes: int = 0) -> None:
+    """Wait until a step stands in the trainer log after so many resumes."""
     end = time.monotonic() + 200
     while process.poll() is None and time.monotonic() < end:
         rows = [orjson.loads(row) for row in kills.lines_of(folder, layout.TRAINER_LOG)]
-        if rows and rows[-1]["type"] == "train" and rows[-1]["step"] >= step:
+        marks = [row for row in rows if row["type"] == "resume"]
+        if rows and len(marks) == resumes and rows[-1]["type"] == "train" and rows[-1]["step"] >= step:
             return
         time.sleep(0.02)
 
@@ -104,7 +115,7 @@ def test_a_run_whose_process_dies_and_whose_launcher_is_stopped_goes_on_to_what_
     wait_for_row(process, folder, 3)
     os.kill(process_of_rank(process, 1), signal.SIGKILL)
 
-    assert process.wait(120) != 0
+    assert process.wait(300) != 0
     manifest = load(folder).manifest
     assert (manifest.status, manifest.status_reason) == ("failed", "another of the 2 processes ended")
     assert (folder / layout.CHECKSUMS).exists()
@@ -112,9 +123,9 @@ def test_a_run_whose_process_dies_and_whose_launcher_is_stopped_goes_on_to_what_
         resume(folder, quiet=True, say=str)
 
     process = start(tmp_path, "resume", str(folder))
-    wait_for_row(process, folder, 3)
+    wait_for_row(process, folder, 3, resumes=1)
     process.send_signal(signal.SIGTERM)
-    assert process.wait(120) != 0
+    assert process.wait(300) != 0
     manifest = load(folder).manifest
     assert (manifest.status, manifest.status_reason) == ("interrupted", "SIGTERM after step 4 of 4")
 
