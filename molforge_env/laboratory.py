@@ -42,6 +42,13 @@ class Laboratory:
         self._observation = observe(self._episode, task_index=self._task_index)
         return self._episode.history[-1]
 
+    def take_up(self, scenario: ResolvedScenario, episode: Episode, observation: Observation) -> None:
+        """Stand where another laboratory stood: neither state ever changes."""
+        self._scenario = scenario
+        self._task_index = None
+        self._episode = episode
+        self._observation = observation
+
     @property
     def episode(self) -> Episode:
         """The current episode.

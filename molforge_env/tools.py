@@ -62,18 +62,88 @@ class ToolOutcome:
     observation_sha256: str
 
 
+class Moves:
+    """Moves that were played: a step is pure, so the same call in the same state is played once and then looked up.
+
+    It holds every state of the episodes that were played with it, and is meant for a bounded number of them.
+    """
+
+    __slots__ = ("_calls", "_openings")
+
+    def __init__(self) -> None:
+        """Start with none."""
+        self._openings: dict[tuple[ResolvedScenario, RewardMode, str], tuple[Episode, Observation, str]] = {}
+        # A state is known by its identity; it is held here as an answer, so no other object can take that.
+        self._calls: dict[tuple[int, str, ToolIntent], tuple[Episode, Observation, ToolOutcome]] = {}
+
+    def start(
+        self, laboratory: Laboratory, scenario: ResolvedScenario, reward_mode: RewardMode, length: ObservationLength
+    ) -> str:
+        """Open an episode and return its opening text."""
+        key = (scenario, reward_mode, length)
+        found = self._openings.get(key)
+        if found is None:
+            text = observation_text(laboratory.start(scenario, reward_mode=reward_mode), length)
+            self._openings[key] = (laboratory.episode, laboratory.observation, text)
+            return text
+        episode, observation, text = found
+        laboratory.take_up(scenario, episode, observation)
+        return text
+
+    def call(self, laboratory: Laboratory, intent: ToolIntent, length: ObservationLength) -> ToolOutcome:
+        """Play a call in the state of a laboratory, whose episode is not over and was opened here."""
+        key = (id(laboratory.episode), length, intent)
+        found = self._calls.get(key)
+        if found is None:
+            outcome = _play(laboratory, intent, length)
+            self._calls[key] = (laboratory.episode, laboratory.observation, outcome)
+            return outcome
+        episode, observation, outcome = found
+        laboratory.take_up(laboratory.scenario, episode, observation)
+        return outcome
+
+
+def _play(laboratory: Laboratory, intent: ToolIntent, length: ObservationLength) -> ToolOutcome:
+    action = compose_action(laboratory.observation, intent)
+    turn = laboratory.step(action)
+    episode = laboratory.episode
+    observation = laboratory.observation
+    scores = grade(episode) if turn.done else {}
+    return ToolOutcome(
+        text=after_step_text(observation, length),
+        reward=turn.reward,
+        tool_reward=scores["final_score"] if turn.done else turn.reward,
+        done=turn.done,
+        error_code=turn.error_code,
+        governance_status=turn.governance.status,
+        vetoes=turn.governance.vetoes,
+        objections=turn.governance.objections,
+        approvals=turn.governance.approvals,
+        components=tuple((part.name, part.value) for part in turn.components),
+        molecule=turn.molecule,
+        remaining_budget=episode.remaining_budget,
+        step_index=episode.step,
+        summary=turn.summary,
+        scores=scores,
+        action=action,
+        observation_sha256=digest_of(observation),
+    )
+
+
 class ToolSession:
     """Plays episodes through the five tools.
 
     Args:
         observation_length: How long the texts for the model are.
+        moves: Where moves are looked up and kept; each is played anew when absent.
     """
 
-    __slots__ = ("_laboratory", "_length", "_outcomes")
+    __slots__ = ("_laboratory", "_length", "_moves", "_outcomes")
 
-    def __init__(self, *, observation_length: ObservationLength = "full") -> None:
+    def __init__(self, *, observation_length: ObservationLength = "full", moves: Moves | None = None) -> None:
         self._length: ObservationLength = observation_length
         self._laboratory = Laboratory()
+        self._moves = moves
         self._outcomes: list[ToolOutcome] = []
 
     def reset(
@@ -110,9 +180,10 @@ class ToolSession:
                 where="reward_mode",
                 mend=f"Choose one of {', '.join(REWARD_MODES)}.",
             )
-        observation = self._laboratory.start(scenario, reward_mode=reward_mode)
         self._outcomes = []
-        return observation_text(observation, self._length)
+        if self._moves is not None:
+            return self._moves.start(self._laboratory, scenario, reward_mode, self._length)
+        return observation_text(self._laboratory.start(scenario, reward_mode=reward_mode), self._length)
 
     def call(self, tool: str, arguments: Mapping[str, object]) -> ToolOutcome:
         """Call a tool.
@@ -133,35 +204,12 @@ class ToolSession:
                 where=f"scenario {self.scenario.scenario_id}, step {self.step_count}",
                 mend="Start another episode with `reset`.",
             )
-        action = compose_action(self._laboratory.observation, intent)
-        outcome = self._play(action)
+        if self._moves is None:
+            outcome = _play(self._laboratory, intent, self._length)
+        else:
+            outcome = self._moves.call(self._laboratory, intent, self._length)
         self._outcomes.append(outcome)
         return outcome
-
-    def _play(self, action: Action) -> ToolOutcome:
-        turn = self._laboratory.step(action)
-        episode = self._laboratory.episode
-        observation = self._laboratory.observation
-        scores = grade(episode) if turn.done else {}
-        return ToolOutcome(
-            text=after_step_text(observation, self._length),
-            reward=turn.reward,
-            tool_reward=scores["final_score"] if turn.done else turn.reward,
-            done=turn.done,
-            error_code=turn.error_code,
-            governance_status=turn.governance.status,
-            vetoes=turn.governance.vetoes,
-            objections=turn.governance.objections,
-            approvals=turn.governance.approvals,
-            components=tuple((part.name, part.value) for part in turn.components),
-            molecule=turn.molecule,
-            remaining_budget=episode.remaining_budget,
-            step_index=episode.step,
-            summary=turn.summary,
-            scores=scores,
-            action=action,
-            observation_sha256=digest_of(observation),
-        )
 
     @property
     def observation_length(self) -> ObservationLength:

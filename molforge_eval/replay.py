@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from molforge_env import __version__
 from molforge_env.fingerprint import backend_fingerprint
+from molforge_env.tools import Moves
 from molforge_eval import layout
 from molforge_eval.catalogue import finding, short
 from molforge_eval.findings import Finding
@@ -210,17 +211,19 @@ def replay_batch(tasks: Sequence[Task]) -> Replayed:
     """Play some episodes again in this process."""
     findings: list[Finding] = []
     steps = differing = 0
+    # Episodes of one prompt begin alike.
+    moves = Moves()
     for task in tasks:
-        found = list(_replay_one(task))
+        found = list(_replay_one(task, moves))
         findings += found
         steps += len(task.episode.steps) if isinstance(task, RecordTask) else len(task.numbers)
         differing += any(item.severity == "error" for item in found)
     return Replayed(tuple(findings), len(tasks), steps, differing)
 
 
-def _replay_one(task: Task) -> Iterator[Finding]:
+def _replay_one(task: Task, moves: Moves) -> Iterator[Finding]:
     try:
-        yield from replay_record(task) if isinstance(task, RecordTask) else replay_lines(task)
+        yield from replay_record(task, moves) if isinstance(task, RecordTask) else replay_lines(task, moves)
     except Exception as error:  # noqa: BLE001 - the boundary of an episode: one hostile record must not hide the others
         what = f"playing the episode again raised {type(error).__name__}: {error}"
         if isinstance(task, RecordTask):

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from molforge_env.errors import UsageError
 from molforge_env.interface import TOOL_NAMES, ObservationLength, parse_completion, prompt_text, spelling_of
 from molforge_env.suites import ResolvedScenario, resolve_scenario
-from molforge_env.tools import ToolOutcome, ToolSession
+from molforge_env.tools import Moves, ToolOutcome, ToolSession
 from molforge_eval import layout
 from molforge_eval.calls import CallResult, call_tool, recordable
 from molforge_eval.catalogue import finding, seen
@@ -62,8 +62,13 @@ class LinesTask(NamedTuple):
         return tuple(rows_at(self.files, self.limits, self.numbers, self.starts))
 
 
-def replay_lines(task: LinesTask) -> Iterator[Finding]:
-    """Play a training episode again; no finding means no difference."""
+def replay_lines(task: LinesTask, moves: Moves) -> Iterator[Finding]:
+    """Play a training episode again; no finding means no difference.
+
+    Args:
+        task: The episode.
+        moves: Moves that were played before.
+    """
     rows = task.rows()
     first = rows[0]
     if first["scenario"] is None:
@@ -82,7 +87,7 @@ def replay_lines(task: LinesTask) -> Iterator[Finding]:
     if first["difficulty"] != scenario.difficulty:
         what = f"difficulty is {seen(first['difficulty'])}, the suite gives {seen(scenario.difficulty)}"
         yield _wrong("REPLAY_SCENARIO_DIFFERS", what, first, "difficulty")
-    session = ToolSession(observation_length=task.observation_length)
+    session = ToolSession(observation_length=task.observation_length, moves=moves)
     opening = session.start(scenario, reward_mode=first["reward_mode"])
     told = squeezed(prompt_text(task.observation_length) + opening)
     if told not in squeezed(first["prompt"] or ""):

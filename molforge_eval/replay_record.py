@@ -12,7 +12,7 @@ from typing import NamedTuple
 from molforge_env.errors import UsageError
 from molforge_env.interface import Spelling, parse_completion, prompt_text, spelling_of
 from molforge_env.suites import ResolvedScenario, resolve_scenario
-from molforge_env.tools import ToolOutcome, ToolSession
+from molforge_env.tools import Moves, ToolOutcome, ToolSession
 from molforge_eval.calls import call_tool, recordable, recordable_arguments, step_record
 from molforge_eval.canonical import plain
 from molforge_eval.catalogue import finding, seen
@@ -40,8 +40,13 @@ class RecordTask(NamedTuple):
         return finding(code, what, file=self.path, pointer=place, episode=self.episode.episode_id, step=step)
 
 
-def replay_record(task: RecordTask) -> Iterator[Finding]:
-    """Play an episode record again; no finding means no difference."""
+def replay_record(task: RecordTask, moves: Moves) -> Iterator[Finding]:
+    """Play an episode record again; no finding means no difference.
+
+    Args:
+        task: The episode.
+        moves: Moves that were played before.
+    """
     episode = task.episode
     try:
         scenario = resolve_scenario(suite=episode.suite, scenario_id=episode.scenario_id, seed=episode.seed)
@@ -51,7 +56,7 @@ def replay_record(task: RecordTask) -> Iterator[Finding]:
     for key, what in unlike_scenario(episode.scenario, scenario):
         yield task.wrong("REPLAY_SCENARIO_DIFFERS", what, f"/scenario/{key}")
         return
-    session = ToolSession(observation_length=task.plan.observation_length)
+    session = ToolSession(observation_length=task.plan.observation_length, moves=moves)
     opening = session.start(scenario, reward_mode=episode.reward_mode)
     yield from _check_told(task, prompt_text(task.plan.observation_length) + opening)
     if task.is_spoken:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from typing import BinaryIO
@@ -28,6 +28,8 @@ class RunFiles:
     sizes: Mapping[str, int]
     """Bytes of each regular file by its path with forward slashes, sorted by path."""
     findings: tuple[Finding, ...]
+    hashes: dict[str, tuple[str, int]] = field(default_factory=dict, compare=False, repr=False)
+    """SHA-256 and bytes of the files that were hashed so far: a file is hashed once for all who ask."""
 
     def __contains__(self, path: str) -> bool:
         """Tell whether the run has a regular file at a path."""

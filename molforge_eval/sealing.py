@@ -86,17 +86,21 @@ def root_of(entries: Sequence[ArtifactChecksum]) -> str:
 
 
 def checksum_of(files: RunFiles, path: str) -> ArtifactChecksum:
-    """Hash one file.
+    """Hash one file; a second question is answered from the first.
 
     Raises:
         OSError: The file cannot be read.
     """
+    if path in files.hashes:
+        sha256, size = files.hashes[path]
+        return ArtifactChecksum(path=path, sha256=sha256, size=size)
     running = hashlib.sha256()
     size = 0
     with files.open(path) as handle:
         while chunk := handle.read(_CHUNK):
             running.update(chunk)
             size += len(chunk)
+    files.hashes[path] = (running.hexdigest(), size)
     return ArtifactChecksum(path=path, sha256=running.hexdigest(), size=size)
 
 

@@ -62,6 +62,10 @@ LOG_BYTES = 10 * 2**20
 
 _GZIP = 31
 _CHUNK = 2**20
+_SAMPLES = 8
+_SAMPLED_FROM = 4
+"""A log of fewer chunks than this for each sample is compressed without being looked at first."""
+_FAR = 1.5
 
 Stage = Literal["read", "draw", "page", "paper", "write", "pack"] | CheckStage
 OnStage = Callable[[Stage], None]
@@ -257,8 +261,23 @@ def _enclosures(run: RunDirectory, options: PacketOptions) -> tuple[Enclosure, .
     return (*found, *(logs if is_whole else ()))
 
 
+def _is_far_too_large(run: RunDirectory, path: str, at_most: int) -> bool:
+    """Tell by pieces from all over a long log that its compressed form is far beyond a limit."""
+    size = run.files.sizes[path]
+    if size < _SAMPLES * _SAMPLED_FROM * _CHUNK:
+        return False
+    packed = 0
+    with run.files.open(path) as handle:
+        for number in range(_SAMPLES):
+            handle.seek(size // _SAMPLES * number)
+            packed += len(zlib.compress(handle.read(_CHUNK), 9))
+    return packed * size > _FAR * at_most * _SAMPLES * _CHUNK
+
+
 def _compress(run: RunDirectory, path: str, *, at_most: int) -> bytes | None:
     """Compress a log, the same to the byte each time; `None` when it takes more than a limit."""
+    if _is_far_too_large(run, path, at_most):
+        return None
     deflater = zlib.compressobj(9, zlib.DEFLATED, _GZIP)
     pieces: list[bytes] = []
     size = 0

@@ -6,6 +6,7 @@ Templates place and word; they compute nothing. What they may call is listed her
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -96,7 +97,16 @@ def open_templates(folder: Path | None = None) -> Environment:
     Args:
         folder: Looked into first, so that a template in it stands for the shipped one of the same name.
     """
-    folders = [template_folder()] if folder is None else [folder, template_folder()]
+    return _shipped_templates() if folder is None else _opened([folder, template_folder()])
+
+
+@cache
+def _shipped_templates() -> Environment:
+    """Page and paper share most of their templates, and reading one costs more than filling it."""
+    return _opened([template_folder()])
+
+
+def _opened(folders: Sequence[Path]) -> Environment:
     # `select_autoescape` passes over names such as page.html.j2: escaping is on for all.
     environment = ImmutableSandboxedEnvironment(
         loader=FileSystemLoader(folders),

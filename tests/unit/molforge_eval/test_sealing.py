@@ -12,7 +12,7 @@ from molforge_eval import layout
 from molforge_eval.canonical import chain_of, chain_start, sha256_hex
 from molforge_eval.records import Checksums
 from molforge_eval.run_files import list_run
-from molforge_eval.sealing import RolloutChains, end_of_log, root_of, seal_run, write_whole
+from molforge_eval.sealing import RolloutChains, checksum_of, end_of_log, root_of, seal_run, write_whole
 
 
 def test_the_seal_names_every_record_and_no_packet_file(run_copy: Path) -> None:
@@ -99,3 +99,14 @@ def test_the_root_of_a_list_depends_on_its_order(run_copy: Path) -> None:
     files = seal_run(run_copy).files
 
     assert root_of(files) != root_of(files[::-1])
+
+
+def test_a_file_is_hashed_once_for_all_who_ask(tmp_path: Path) -> None:
+    (tmp_path / "log").write_bytes(b"first")
+    files = list_run(tmp_path)
+    asked = checksum_of(files, "log")
+    (tmp_path / "log").write_bytes(b"other")
+
+    assert asked.sha256 == sha256_hex(b"first")
+    assert checksum_of(files, "log") == asked
+    assert checksum_of(list_run(tmp_path), "log").sha256 == sha256_hex(b"other")

@@ -4,6 +4,8 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from random import Random
+from types import SimpleNamespace
 
 import orjson
 import pytest
@@ -11,9 +13,10 @@ from evidence_builder import edit_json, edit_line
 
 from molforge_env.errors import UnreadableError, UsageError
 from molforge_eval import layout
-from molforge_eval.report.build import PacketOptions, build_packet
+from molforge_eval.report.build import PacketOptions, _compress, _is_far_too_large, build_packet
 from molforge_eval.report.evidence import Evidence
 from molforge_eval.report.paper import PaperLimits
+from molforge_eval.run_files import list_run
 from molforge_eval.sealing import seal_run
 
 
@@ -224,3 +227,12 @@ def test_a_run_that_changes_while_its_packet_is_made_gets_none(run_copy, stage) 
     with pytest.raises(UnreadableError, match=f"the run changed while it was read: {layout.AFTER}"):
         build_packet(run_copy, options=PacketOptions(pdf=False, replay=False), on_stage=change)
     assert (run_copy / layout.EVIDENCE).read_bytes() == b"older"
+
+
+@pytest.mark.parametrize(("piece", "fits"), [(bytes(2**20), True), (Random(3).randbytes(2**20), False)])
+def test_a_long_log_that_stays_out_is_known_by_samples(tmp_path, piece, fits) -> None:
+    (tmp_path / "log").write_bytes(piece * 33)
+    run = SimpleNamespace(files=list_run(tmp_path))
+
+    assert _is_far_too_large(run, "log", 10 * 2**20) is not fits
+    assert (_compress(run, "log", at_most=10 * 2**20) is not None) is fits
