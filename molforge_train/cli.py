@@ -158,7 +158,8 @@ def _show_finished(finished: FinishedRun) -> int:
     click.echo(f"run directory  {finished.folder}\narchive        {finished.archive}")
     code = show_delivery(finished.delivery)
     click.echo(f"next           molforge-report build {finished.folder}")
-    if finished.manifest.configuration.drive_output_dir is not None:
+    settings = finished.manifest.configuration
+    if settings.drive_output_dir or settings.hf_output_repo:
         click.echo(f"then           molforge-train deliver {finished.folder}")
     return code
 

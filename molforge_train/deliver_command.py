@@ -22,16 +22,25 @@ if TYPE_CHECKING:
     metavar="DIR",
     help="Folder that gets a copy; what the run's settings say when absent. [DRIVE_OUTPUT_DIR]",
 )
-def command(run_dir: Path, *, drive: Path | None) -> int:
-    """Copy a sealed run and its archive to another folder, packet included when one was built.
+@click.option(
+    "--hf",
+    metavar="OWNER/NAME",
+    help="Repository of the hub; what the run's settings say when absent. [HF_OUTPUT_REPO]",
+)
+def command(run_dir: Path, *, drive: Path | None, hf: str | None) -> int:
+    """Bring a sealed run and its archive to another folder, to the hub, or both, packet included when one was built.
 
     The archive is made again first. Each file is compared by its hash after the copy, and the copy gets its name when
     all of it is there; an older copy of the same run stands until then. Exit code 1 when a place did not get the run:
     three lines say why, and nothing of the run is lost.
 
+    On the hub the run, its archive and the adapter's card are one commit. A repository that is not there is made
+    private; the token is that of HF_TOKEN or of `hf auth login`.
+
     \b
     molforge-report build runs/first
     molforge-train deliver runs/first --drive /content/drive/MyDrive/molforge
+    molforge-train deliver runs/first --hf user/molforge-run
     """
     from molforge_eval import layout
     from molforge_train.config import process_environment
@@ -43,10 +52,14 @@ def command(run_dir: Path, *, drive: Path | None) -> int:
         if not (run_dir / layout.CHECKSUMS).is_file():
             mend = f"Let it end first: molforge-train resume {run_dir}"
             raise UsageError("the run is not sealed", where=str(run_dir), mend=mend)
-        place = drive or process_environment().get("DRIVE_OUTPUT_DIR", "").strip() or settings.drive_output_dir
-        if not place:
-            mend = "Name a folder: --drive DIR, or DRIVE_OUTPUT_DIR."
-            raise UsageError("nobody says where the run is to go", where="--drive", mend=mend)
+        wanted = {"DRIVE_OUTPUT_DIR": None if drive is None else str(drive), "HF_OUTPUT_REPO": hf}
+        if drive is None and hf is None:
+            variables = process_environment()
+            asked = {"DRIVE_OUTPUT_DIR": settings.drive_output_dir, "HF_OUTPUT_REPO": settings.hf_output_repo}
+            wanted = {name: variables.get(name, "").strip() or asked[name] for name in asked}
+        if not any(wanted.values()):
+            mend = "Name a folder (--drive DIR, DRIVE_OUTPUT_DIR) or a repository (--hf OWNER/NAME, HF_OUTPUT_REPO)."
+            raise UsageError("nobody says where the run is to go", where="--drive, --hf", mend=mend)
         folder = run_dir.resolve()
         try:
             archive = pack(folder)
@@ -55,7 +68,9 @@ def command(run_dir: Path, *, drive: Path | None) -> int:
             raise UsageError(
                 what, where=str(run_dir), mend="Make room beside the run, or give the right to write."
             ) from error
-        return show_delivery(deliver(folder, archive, drive=str(place)))
+        return show_delivery(
+            deliver(folder, archive, drive=wanted["DRIVE_OUTPUT_DIR"], repository=wanted["HF_OUTPUT_REPO"])
+        )
 
 
 def show_delivery(delivery: Delivery) -> int:
@@ -66,6 +81,8 @@ def show_delivery(delivery: Delivery) -> int:
     """
     if delivery.copy is not None:
         click.echo(f"copy           {delivery.copy}")
+    if delivery.commit is not None:
+        click.echo(f"hub            {delivery.commit}")
     for fault in delivery.faults:
         report_error(fault)
     return EXIT_FINDINGS if delivery.faults else EXIT_SOUND

@@ -22,6 +22,7 @@ from molforge_eval.run_summary import compute_summary
 from molforge_eval.sealing import seal_run, write_whole
 from molforge_eval.weights import read_adapter
 from molforge_train.drive_copy import copy_run
+from molforge_train.hub_upload import upload_run
 from molforge_train.provenance import scrubbed
 
 if TYPE_CHECKING:
@@ -107,25 +108,32 @@ class Delivery(NamedTuple):
     """Where a sealed run has been brought."""
 
     copy: Path | None
+    commit: str | None
+    """Address on the hub."""
     faults: tuple[MolForgeError, ...]
     """What was asked for and is not there; the run is whole all the same."""
 
 
-def deliver(folder: Path, archive: Path, *, drive: str | None) -> Delivery:
+def deliver(folder: Path, archive: Path, *, drive: str | None, repository: str | None) -> Delivery:
     """Bring a sealed run to where its settings want it; one place that fails keeps no other from getting it.
 
     Args:
         folder: The run directory.
         archive: Its archive.
         drive: Folder that gets a copy.
+        repository: Repository of the hub that gets a commit.
     """
-    copy, faults = None, []
-    if drive is not None:
-        try:
-            copy = copy_run(folder, archive, Path(drive).expanduser())
-        except MolForgeError as error:
-            faults.append(error)
-    return Delivery(copy, tuple(faults))
+    copy = commit = None
+    faults: list[MolForgeError] = []
+    try:
+        copy = None if drive is None else copy_run(folder, archive, Path(drive).expanduser())
+    except MolForgeError as error:
+        faults.append(error)
+    try:
+        commit = None if repository is None else upload_run(folder, archive, repository)
+    except MolForgeError as error:
+        faults.append(error)
+    return Delivery(copy, commit, tuple(faults))
 
 
 def _tidy(path: Path) -> None:

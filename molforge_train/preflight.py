@@ -27,6 +27,7 @@ TRAIN_PACKAGES = ("torch", "transformers", "accelerate", "datasets", "peft", "tr
 _POLYNOMIAL_END = 1e-7
 """Where the host's polynomial schedule ends; it refuses to begin there or below."""
 _SHOWN_SIZES = 6
+_REPOSITORY = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,95}/[A-Za-z0-9][A-Za-z0-9._-]{0,95}")
 _RUN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
 
 
@@ -207,6 +208,9 @@ def _check_folders(configuration: Configuration) -> None:
         standing = None if path is None else nearest_existing(path)
         if standing is not None and not (standing.is_dir() and os.access(standing, os.W_OK)):
             _refuse(f"nothing can be written below {standing.name}", key, "Choose a folder that is open to writing.")
+    repository = configuration.hf_output_repo
+    if repository is not None and not _REPOSITORY.fullmatch(repository):
+        _refuse(f"{repository!r} is no repository of the hub", "hf_output_repo", "Write OWNER/NAME.")
     drive = _drive(configuration)
     if drive is not None:
         _check_mounted(drive)

@@ -180,7 +180,8 @@ def _conduct(stage: Stage) -> FinishedRun:
     stage.stop.is_patient = True
     archive = _seal(folder, record, failure)
     stage.stop.is_patient = False
-    delivery = deliver(folder, archive, drive=stage.configuration.drive_output_dir)
+    settings = stage.configuration
+    delivery = deliver(folder, archive, drive=settings.drive_output_dir, repository=settings.hf_output_repo)
     if failure is not None:
         for fault in delivery.faults:
             report_error(fault)

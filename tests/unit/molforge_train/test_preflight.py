@@ -183,6 +183,11 @@ def test_a_copy_inside_the_run_or_over_another_one_is_refused(configuration, tmp
     assert "is taken" in refusal_of(configuration, drive_output_dir=str(tmp_path / "drive")).what
 
 
+def test_a_repository_without_an_owner_and_a_drive_that_is_not_mounted_are_refused(configuration) -> None:
+    assert "is no repository of the hub" in refusal_of(configuration, hf_output_repo="run").what
+    assert "nothing is mounted" in refusal_of(configuration, drive_output_dir="/mnt/no_such_disk/runs").what
+
+
 def test_a_root_that_is_a_file_is_refused(configuration, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
 

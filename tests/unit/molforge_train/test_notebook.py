@@ -1,0 +1,182 @@
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import pytest
+from nbclient import NotebookClient
+
+from molforge_eval import layout
+from molforge_eval.run_directory import load
+from molforge_eval.validate import validate
+from molforge_train import notebook as steps
+
+NOTEBOOK = Path(__file__).resolve().parents[3] / "notebooks" / "molforge_grpo_colab_training.ipynb"
+FOUR_STEPS = """
+base_model = "molforge_train/models/tiny/base"
+sft_adapter_path = "molforge_train/models/tiny/sft_adapter"
+max_steps = 4
+dataset_size = 4
+num_generations = 4
+batch_size = 8
+gradient_accumulation = 1
+num_iterations = 2
+learning_rate = 0.02
+adam_beta2 = 0.99
+max_completion_length = 240
+max_new_tokens = 24
+eval_seeds = 2
+seed = 1
+observation_length = "compact"
+dtype = "float32"
+device = "cpu"
+"""
+VARIABLES = ("RUN_NAME", "DRIVE_OUTPUT_DIR", "HF_OUTPUT_REPO", "SFT_ADAPTER_PATH", "RL_MAX_STEPS")
+
+
+@pytest.fixture(autouse=True)
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name in VARIABLES:
+        monkeypatch.delenv(name, raising=False)
+    for name in ("IPYTHONDIR", "JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR"):
+        monkeypatch.setenv(name, str(tmp_path / "jupyter"))
+    (tmp_path / "four.toml").write_text(FOUR_STEPS)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def pages() -> nbformat.NotebookNode:
+    return nbformat.read(NOTEBOOK, as_version=4)
+
+
+def cell_of(pages: nbformat.NotebookNode, name: str) -> nbformat.NotebookNode:
+    return next(cell for cell in pages.cells if cell.id == name)
+
+
+def test_no_output_is_committed_and_the_cells_are_clean(pages: nbformat.NotebookNode) -> None:
+    nbformat.validate(pages)
+    code = [cell for cell in pages.cells if cell.cell_type == "code"]
+    rules = ["--isolated", "--line-length", "120", "--select", "E,F,W,B,C4,I,PTH,RET,RUF,SIM,UP"]
+    for words in (["check", *rules], ["format", "--check", "--isolated", "--line-length", "120"]):
+        subprocess.run([sys.executable, "-m", "ruff", *words, str(NOTEBOOK)], check=True, capture_output=True)
+
+    assert code
+    assert [(cell.outputs, cell.execution_count) for cell in code] == [([], None)] * len(code)
+    assert not any(cell.metadata for cell in pages.cells)
+
+
+def test_the_notebook_runs_from_top_to_bottom_and_its_run_is_sound(pages: nbformat.NotebookNode, place: Path) -> None:
+    settings = cell_of(pages, "settings")
+    settings.source = settings.source.replace('PRESET = ""', 'PRESET = "four.toml"').replace(
+        '"DRIVE_OUTPUT_DIR": ""', '"DRIVE_OUTPUT_DIR": "drive"'
+    )
+    NotebookClient(pages, timeout=600, kernel_name="python3", resources={"metadata": {"path": str(place)}}).execute()
+    (folder,) = (path for path in (place / "runs").iterdir() if path.is_dir())
+    outputs: dict[str, list[Any]] = {cell.id: cell.outputs for cell in pages.cells if cell.cell_type == "code"}
+    pictures = [output for output in outputs["plots"] if "image/png" in output.get("data", {})]
+    frames = [output["data"]["text/html"] for output in outputs["packet"] if "text/html" in output.get("data", {})]
+
+    assert load(folder).manifest.status == "complete"
+    assert load(folder).manifest.steps_completed == 4
+    assert validate(folder).findings == ()
+    assert len(pictures) == len(list((folder / "plots").glob("*.png"))) >= len(layout.PLOTS)
+    assert len(frames) == 1
+    assert 'srcdoc="&lt;!doctype html&gt;' in frames[0][:400].casefold()
+    assert (folder / layout.PACKET_PDF).is_file()
+    # The copy holds the packet too, for it was made again after the build.
+    copied = place / "drive" / folder.name
+    assert (copied / layout.PACKET_PDF).read_bytes() == (folder / layout.PACKET_PDF).read_bytes()
+    assert f"{folder.name}.zip" in json.dumps(outputs["take"])
+
+
+def test_a_cell_that_fails_shows_three_lines(place: Path) -> None:
+    with pytest.raises(steps.StepError) as failed:
+        steps.begin({"NUM_GENERATIONS": "5"}, preset="four.toml")
+    shown = failed.value._render_traceback_()
+
+    assert len(shown) == 3
+    assert "whole groups of 5" in shown[0]
+    assert [line[:9] for line in shown[1:]] == ["  where: ", "  mend:  "]
+
+
+def test_a_command_that_ends_without_its_lines_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(steps.StepError) as failed:
+        steps.call("molforge-eval", "explain", "CARD_DIFFERS", environment=os.environ, codes=(7,))
+
+    assert str(failed.value).splitlines()[:2] == [
+        "the command ended with exit code 0",
+        "  where: molforge-eval explain CARD_DIFFERS",
+    ]
+    assert "$ molforge-eval explain" in capsys.readouterr().out
+
+
+def test_a_name_that_is_taken_is_counted_on(place: Path) -> None:
+    (place / "runs" / "mine").mkdir(parents=True)
+    (place / "runs" / "mine" / layout.MANIFEST).write_text('{"status": "complete"}')
+    (place / "drive" / "mine-2").mkdir(parents=True)
+    session = steps.begin({"RUN_NAME": "mine", "DRIVE_OUTPUT_DIR": "drive"}, preset="four.toml")
+
+    assert session.folder == Path("runs/mine-3")
+    assert not session.is_begun
+
+
+@pytest.mark.parametrize(("status", "resume", "is_begun"), [("interrupted", True, True), ("running", True, True),
+                                                            ("failed", True, False), ("complete", True, False),
+                                                            ("interrupted", False, False)])  # fmt: skip
+def test_a_run_that_was_cut_off_is_gone_on_with(place: Path, status: str, *, resume: bool, is_begun: bool) -> None:
+    stopped = place / "runs" / "four-20260101T000000Z"
+    stopped.mkdir(parents=True)
+    (stopped / layout.MANIFEST).write_text(json.dumps({"status": status}))
+    (place / "runs" / "other-1").mkdir()
+    (place / "runs" / "other-1" / layout.MANIFEST).write_text('{"status": "running"}')
+    session = steps.begin({}, preset="four.toml", resume=resume)
+
+    assert session.is_begun == is_begun
+    assert (session.folder.name == stopped.name) == is_begun
+
+
+def test_a_start_adapter_is_made_where_none_is_found_and_used_again(
+    place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings = {"SFT_ADAPTER_PATH": "nowhere", "SFT_CONVERSATIONS": "8", "SFT_STEPS": "1"}
+    first = steps.begin(settings, preset="four.toml")
+    told = capsys.readouterr().out
+    made = Path(first.environment["SFT_ADAPTER_PATH"])
+    second = steps.begin(settings, preset="four.toml")
+
+    assert "no start adapter is found" in told
+    assert (made / "adapter_model.safetensors").is_file()
+    assert validate(made.parent / "sft.jsonl").findings == ()
+    assert second.environment["SFT_ADAPTER_PATH"] == str(made)
+    assert "$ molforge-train sft" not in capsys.readouterr().out
+
+
+def test_a_kernel_that_is_killed_leaves_a_run_that_goes_on(place: Path) -> None:
+    script = (
+        "from molforge_train import notebook as steps\n"
+        "steps.train(steps.begin({'RL_MAX_STEPS': '400', 'RUN_BEFORE_EVAL': '0'}, preset='four.toml'))"
+    )
+    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.DEVNULL) as kernel:
+        while kernel.poll() is None and not any(
+            path.read_bytes().count(b"\n") >= 2 for path in place.glob(f"runs/*/{layout.TRAINER_LOG}")
+        ):
+            time.sleep(0.05)
+        kernel.kill()
+    (folder,) = (path for path in (place / "runs").iterdir() if path.is_dir() and "checkpoints" not in path.name)
+    until = time.monotonic() + 120
+    while load(folder).manifest.status == "running" and time.monotonic() < until:
+        time.sleep(0.2)
+    session = steps.begin({"RL_MAX_STEPS": "400"}, preset="four.toml")
+
+    assert kernel.returncode == -signal.SIGKILL
+    assert load(folder).manifest.status == "interrupted"
+    assert session.is_begun
+    assert session.folder.resolve() == folder
