@@ -1,7 +1,8 @@
 """Readings that the laboratory returns: the truth with noise, never the truth itself.
 
 Equal molecule, tool, property and run number give an equal error in every episode, scenario and seed; only the true
-value under it moves. The price of a tool and what it measures are data.
+value under it moves. Training may ask for errors that differ by a seed; an evaluation has
+those of the rules. The price of a tool and what it measures are data.
 """
 
 from __future__ import annotations
@@ -45,7 +46,9 @@ def measured_properties(tool: ToolName) -> tuple[str, ...]:
 _MEASURED = {tool: measured_properties(tool) for tool in TOOLS}
 
 
-def read_assay(molecule: Molecule, tool: ToolName, *, run: int, properties: Properties) -> tuple[Reading, ...]:
+def read_assay(
+    molecule: Molecule, tool: ToolName, *, run: int, properties: Properties, noise_seed: int | None = None
+) -> tuple[Reading, ...]:
     """Measure a molecule.
 
     Args:
@@ -53,13 +56,17 @@ def read_assay(molecule: Molecule, tool: ToolName, *, run: int, properties: Prop
         tool: Which assay.
         run: How often this tool has measured this molecule, this time included; from 1.
         properties: The true values now.
+        noise_seed: Draws other errors than those of the rules; none keeps to the rules.
 
     Returns:
         One reading for each property of the tool, in its order.
     """
     if tool == LITERATURE:
         return (_read_literature(molecule, run),)
-    return tuple(_read_property(molecule, tool, name, run, getattr(properties, name)) for name in _MEASURED[tool])
+    drawn = str(run) if noise_seed is None else f"{run}|{noise_seed}"
+    return tuple(
+        _read_property(molecule, tool, name, run, getattr(properties, name), drawn) for name in _MEASURED[tool]
+    )
 
 
 def _read_literature(molecule: Molecule, run: int) -> Reading:
@@ -76,9 +83,9 @@ def _read_literature(molecule: Molecule, run: int) -> Reading:
     )
 
 
-def _read_property(molecule: Molecule, tool: ToolName, name: str, run: int, true: float) -> Reading:
+def _read_property(molecule: Molecule, tool: ToolName, name: str, run: int, true: float, drawn: str) -> Reading:
     noise = _TABLE["noise"]
-    digest = sha256(f"{molecule.signature}|{tool}|{name}|{run}".encode()).hexdigest()
+    digest = sha256(f"{molecule.signature}|{tool}|{name}|{drawn}".encode()).hexdigest()
     offset = int(digest[:8], 16) / 4294967295 - 0.5
     estimate = round4(clamp01(true + offset * (noise["width"] / run)))
     half_width = max(noise["half_width_floor"], noise["half_width"] / run)

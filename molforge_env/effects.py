@@ -92,7 +92,7 @@ def _run_assay(episode: Episode, action: Action, before: Properties) -> tuple[Ep
     molecule = episode.molecule
     cost = TOOL_COSTS[tool]
     run = runs_of(episode.runs, molecule, tool) + 1
-    results = read_assay(molecule, tool, run=run, properties=before)
+    results = read_assay(molecule, tool, run=run, properties=before, noise_seed=episode.noise_seed)
     reward = _ASSAY["start"]
     reward += _ASSAY["first_run"] if run == 1 else _ASSAY["repeat"]
     if tool == LITERATURE:

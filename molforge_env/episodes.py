@@ -107,6 +107,8 @@ class Episode(NamedTuple):
     restart_used: bool = False
     submitted: bool = False
     done: bool = False
+    noise_seed: int | None = None
+    """Seed of the readings' errors in training; none has those of the rules."""
 
     @property
     def shift(self) -> bool:

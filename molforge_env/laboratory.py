@@ -22,12 +22,17 @@ class Laboratory:
         self._task_index: int | None = None
 
     def start(
-        self, scenario: ResolvedScenario, *, reward_mode: RewardMode = "assay_gated", task_index: int | None = None
+        self,
+        scenario: ResolvedScenario,
+        *,
+        reward_mode: RewardMode = "assay_gated",
+        task_index: int | None = None,
+        noise_seed: int | None = None,
     ) -> Observation:
         """Open an episode and forget the one before."""
         self._scenario = scenario
         self._task_index = task_index
-        self._episode = open_episode(scenario, reward_mode=reward_mode)
+        self._episode = open_episode(scenario, reward_mode=reward_mode, noise_seed=noise_seed)
         self._observation = observe(self._episode, task_index=task_index)
         return self._observation
 

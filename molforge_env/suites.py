@@ -187,7 +187,9 @@ def _draw(rng: Random, *, scenario: Scenario | None, seed: int | None) -> Resolv
     )
 
 
-def open_episode(resolved: ResolvedScenario, *, reward_mode: RewardMode = "assay_gated") -> Episode:
+def open_episode(
+    resolved: ResolvedScenario, *, reward_mode: RewardMode = "assay_gated", noise_seed: int | None = None
+) -> Episode:
     """Open the episode of a resolved scenario."""
     scenario = find_scenario(resolved.scenario_id)
     return start_episode(
@@ -196,4 +198,5 @@ def open_episode(resolved: ResolvedScenario, *, reward_mode: RewardMode = "assay
         max_budget=resolved.max_budget,
         max_steps=resolved.max_steps,
         start_molecule=resolved.start_molecule,
+        noise_seed=noise_seed,
     )

@@ -153,6 +153,7 @@ class ToolSession:
         scenario_id: str | None = None,
         seed: int | None = None,
         reward_mode: str = "assay_gated",
+        noise_seed: int | None = None,
     ) -> str:
         """Start an episode by name; everything about the one before is forgotten.
 
@@ -163,9 +164,12 @@ class ToolSession:
             UnknownScenarioError: The suite or the scenario is not known.
             UsageError: The suite needs a seed or a scenario, or the reward mode is not known.
         """
-        return self.start(resolve_scenario(suite=suite, scenario_id=scenario_id, seed=seed), reward_mode=reward_mode)
+        scenario = resolve_scenario(suite=suite, scenario_id=scenario_id, seed=seed)
+        return self.start(scenario, reward_mode=reward_mode, noise_seed=noise_seed)
 
-    def start(self, scenario: ResolvedScenario, *, reward_mode: str = "assay_gated") -> str:
+    def start(
+        self, scenario: ResolvedScenario, *, reward_mode: str = "assay_gated", noise_seed: int | None = None
+    ) -> str:
         """Start an episode from its resolved scenario.
 
         Returns:
@@ -180,10 +184,14 @@ class ToolSession:
                 where="reward_mode",
                 mend=f"Choose one of {', '.join(REWARD_MODES)}.",
             )
+        if noise_seed is not None:
+            # Moves are shared by episodes whose readings err alike.
+            self._moves = None
         self._outcomes = []
         if self._moves is not None:
             return self._moves.start(self._laboratory, scenario, reward_mode, self._length)
-        return observation_text(self._laboratory.start(scenario, reward_mode=reward_mode), self._length)
+        observation = self._laboratory.start(scenario, reward_mode=reward_mode, noise_seed=noise_seed)
+        return observation_text(observation, self._length)
 
     def call(self, tool: str, arguments: Mapping[str, object]) -> ToolOutcome:
         """Call a tool.

@@ -35,6 +35,7 @@ def start_episode(
     max_budget: int | None = None,
     max_steps: int | None = None,
     start_molecule: str | None = None,
+    noise_seed: int | None = None,
 ) -> Episode:
     """Open an episode of a scenario.
 
@@ -44,6 +45,7 @@ def start_episode(
         max_budget: Credits, the scenario's own when absent.
         max_steps: Horizon, the scenario's own when absent.
         start_molecule: Code of the first molecule, the scenario's own when absent.
+        noise_seed: Draws the errors of readings anew, for training; the rules' own when absent.
     """
     molecule = molecule_from_code(scenario.start_molecule if start_molecule is None else start_molecule)
     budget = scenario.budget if max_budget is None else max_budget
@@ -59,6 +61,7 @@ def start_episode(
         roles={role: RoleCount() for role in ROLES},
         governance=Governance("ready", REVIEWERS),
         runs={},
+        noise_seed=noise_seed,
     )
 
 

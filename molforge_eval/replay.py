@@ -150,7 +150,6 @@ def line_tasks(run: RunDirectory) -> Iterator[LinesTask]:
     settings = None if run.manifest is None else run.manifest.configuration
     length = "full" if settings is None else settings.observation_length
     turn_limit = 0 if settings is None else settings.turn_limit
-    weights = None if settings is None else settings.reward_weights
     # A task goes to another process: the whole list of files would go with it.
     files = RunFiles(root=run.files.root, sizes={}, findings=())
     episodes = run.every_rollout.group_by("episode_id", maintain_order=True).agg("line", "start")
@@ -164,7 +163,7 @@ def line_tasks(run: RunDirectory) -> Iterator[LinesTask]:
             length,
             turn_limit,
             _is_own_wording(run),
-            weights,
+            settings,
         )
 
 

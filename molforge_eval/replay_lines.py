@@ -23,9 +23,10 @@ from molforge_eval.endings import laboratory_ending
 from molforge_eval.findings import Finding
 from molforge_eval.limits import Limits
 from molforge_eval.log_tables import rows_at
+from molforge_eval.records.manifest import Configuration
 from molforge_eval.replay_record import UNREAD, squeezed, text_code, unlike_calls, unlike_scenario
 from molforge_eval.run_files import RunFiles
-from molforge_eval.training_reward import conduct_of, training_reward
+from molforge_eval.training_reward import conduct_of, judged_line, phase_at, training_reward
 
 Row = Mapping[str, Any]
 
@@ -50,8 +51,8 @@ class LinesTask(NamedTuple):
     turn_limit: int
     is_own_wording: bool
     """The run was made with this product version, whose texts must be the same to the letter."""
-    weights: Mapping[str, float] | None
-    """Weights of the training reward; `None` when no manifest states them."""
+    settings: Configuration | None
+    """How the episode was paid and its readings were drawn; `None` when no manifest states it."""
 
     def rows(self) -> tuple[Row, ...]:
         """Read the lines, each with its number as `line`.
@@ -88,7 +89,8 @@ def replay_lines(task: LinesTask, moves: Moves) -> Iterator[Finding]:
         what = f"difficulty is {seen(first['difficulty'])}, the suite gives {seen(scenario.difficulty)}"
         yield _wrong("REPLAY_SCENARIO_DIFFERS", what, first, "difficulty")
     session = ToolSession(observation_length=task.observation_length, moves=moves)
-    opening = session.start(scenario, reward_mode=first["reward_mode"])
+    noise_seed = first["seed"] if task.settings is not None and task.settings.assay_noise else None
+    opening = session.start(scenario, reward_mode=first["reward_mode"], noise_seed=noise_seed)
     told = squeezed(prompt_text(task.observation_length) + opening)
     if told not in squeezed(first["prompt"] or ""):
         code = text_code(is_own_wording=task.is_own_wording)
@@ -216,9 +218,11 @@ def _check_end(
     if row["episode_score"] != score:
         what = f"episode_score is {seen(row['episode_score'])}, played again it is {score}"
         yield _wrong("REPLAY_SCORE_DIFFERS", what, row, "episode_score")
-    if task.weights is not None:
-        calls = [(entry["status"], entry["error_code"], entry["governance_status"]) for entry in rows]
-        paid = training_reward(conduct_of(calls, done=session.done), scores or None, task.weights)
+    if task.settings is not None:
+        calls = [judged_line(entry) for entry in rows]
+        conduct = conduct_of(calls, done=session.done, anti_farming=task.settings.anti_farming)
+        weights = phase_at(task.settings, rows[0]["trainer_step"]).reward_weights
+        paid = training_reward(conduct, scores or None, weights)
         if not agrees(row["training_reward"], paid):
             what = f"training_reward is {seen(row['training_reward'])}, the formula gives {paid}"
             yield _wrong("REPLAY_REWARD_DIFFERS", what, row, "training_reward")

@@ -7,11 +7,13 @@ farmed. Penalties count calls; an episode that broke in the environment is paid 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
 
 from pydantic import Field
 
 from molforge_env.errors import UsageError
 from molforge_env.frozen import FrozenModel
+from molforge_eval.records.manifest import Configuration, RewardPhase
 
 GRADERS: Mapping[str, str] = {
     "final_score": "final_score",
@@ -24,7 +26,10 @@ GRADERS: Mapping[str, str] = {
 PENALTIES = ("invalid_call", "vetoed_call", "after_end_call", "unfinished")
 """Weights that are taken off; written as positive numbers."""
 
-REWARD_PARTS = (*GRADERS, *PENALTIES)
+STEPS = "step_rewards"
+"""Weight of the sum of the laboratory's own rewards for the steps, which depends on the reward mode; can be farmed."""
+
+REWARD_PARTS = (*GRADERS, *PENALTIES, STEPS)
 
 AFTER_END_CODE = "EPISODE_OVER"
 """Error code of a call after the end of its episode, in rollout lines and episode records."""
@@ -42,25 +47,67 @@ class EpisodeConduct(FrozenModel):
     """Calls refused by the tool schema and steps that the rules call invalid; calls after the end stand apart."""
     vetoed_calls: int = Field(ge=0)
     after_end_calls: int = Field(ge=0)
+    step_rewards: float = 0.0
+    """Sum of the laboratory's rewards for the steps that were taken."""
 
 
-def conduct_of(calls: Iterable[tuple[str, str, str | None]], *, done: bool) -> EpisodeConduct:
-    """Count the calls of an episode that cost something.
+class JudgedCall(NamedTuple):
+    """What a call's pay depends on, as a rollout line has it."""
+
+    status: str
+    error_code: str
+    governance_status: str | None
+    reward: float | None = None
+    """The laboratory's reward for the step; `None` where none was taken."""
+    assay: tuple[str, str] | None = None
+    """Tool and molecule of an assay that was carried out."""
+
+
+def judged_line(row: Mapping[str, Any]) -> JudgedCall:
+    """Take from a rollout line what the pay of its call depends on."""
+    assay = None
+    if row["action_type"] == "run_assay" and row["governance_status"] == "executed":
+        assay = (str(row["tool_name"]), str(row["molecule"]))
+    return JudgedCall(row["status"], row["error_code"], row["governance_status"], row["transition_reward"], assay)
+
+
+def phase_at(configuration: Configuration, step: int) -> RewardPhase:
+    """Tell how the episodes that are generated at an optimizer step are paid."""
+    mode, weights = configuration.reward_mode, configuration.reward_weights
+    phases = [RewardPhase(from_step=0, reward_mode=mode, reward_weights=weights), *configuration.reward_phases]
+    return [phase for phase in phases if phase.from_step <= step][-1]
+
+
+def conduct_of(calls: Iterable[tuple[Any, ...]], *, done: bool, anti_farming: bool = False) -> EpisodeConduct:
+    """Count the calls of an episode that cost something, and add up what the laboratory paid for its steps.
 
     Args:
-        calls: Status, error code and governance status of each call, as a rollout line has them; a completion
-            without a call is no call.
+        calls: The fields of `JudgedCall` of each call; a completion without a call is no call.
         done: The laboratory ended the episode.
+        anti_farming: A gain from an assay that was carried out before on the same molecule counts nothing.
     """
     invalid = vetoed = after_end = 0
-    for status, error_code, governance in calls:
+    step_rewards = 0.0
+    assays: set[tuple[str, str]] = set()
+    for call in calls:
+        status, error_code, governance, reward, assay = JudgedCall(*call)
+        gain = 0.0 if reward is None else reward
+        step_rewards += min(0.0, gain) if anti_farming and assay in assays else gain
+        if assay is not None:
+            assays.add(assay)
         if error_code == AFTER_END_CODE:
             after_end += 1
         elif status == "invalid":
             invalid += 1
         elif governance == "policy_veto":
             vetoed += 1
-    return EpisodeConduct(done=done, invalid_calls=invalid, vetoed_calls=vetoed, after_end_calls=after_end)
+    return EpisodeConduct(
+        done=done,
+        invalid_calls=invalid,
+        vetoed_calls=vetoed,
+        after_end_calls=after_end,
+        step_rewards=step_rewards,
+    )
 
 
 def training_reward(conduct: EpisodeConduct, scores: Mapping[str, float] | None, weights: Mapping[str, float]) -> float:
@@ -100,5 +147,6 @@ def training_reward(conduct: EpisodeConduct, scores: Mapping[str, float] | None,
     total -= weights.get("after_end_call", 0.0) * conduct.after_end_calls
     if not conduct.done:
         total -= weights.get("unfinished", 0.0)
+    total += weights.get(STEPS, 0.0) * conduct.step_rewards
     # Ten decimals: far under any difference that matters, and free of the residue of binary sums.
     return round(total, 10)

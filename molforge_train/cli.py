@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 def _setting_flags(command: Callable[..., int]) -> Callable[..., int]:
     for setting in reversed(SETTINGS):
-        if setting.kind == "weights":
+        if setting.kind in ("weights", "phases"):
             continue
         words = setting.help + (f" One of {', '.join(setting.choices)}." if setting.choices else "")
         metavar = {"whole": "N", "number": "X", "switch": "1|0"}.get(setting.kind, "TEXT")

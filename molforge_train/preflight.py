@@ -60,9 +60,7 @@ def check(configuration: Configuration, environment: Mapping[str, str]) -> None:
     _check_lengths(configuration)
     _check_optimizer(configuration)
     check_engines(configuration)
-    unknown = sorted(set(configuration.reward_weights) - set(REWARD_PARTS))
-    if unknown:
-        _refuse(f"reward weight {unknown[0]!r} names no part", "reward_weights", f"Use {', '.join(REWARD_PARTS)}.")
+    _check_pay(configuration)
     check_base(configuration.base_model)
     if configuration.sft_adapter_path is not None:
         _check_adapter(configuration.sft_adapter_path)
@@ -94,6 +92,23 @@ def check_engines(configuration: Configuration) -> None:
                 where=f"configuration key {key}",
                 mend=f"Install it (pip install {package}), or leave {key} out.",
             )
+
+
+def _check_pay(configuration: Configuration) -> None:
+    phases = configuration.reward_phases
+    for key, weights in [
+        ("reward_weights", configuration.reward_weights),
+        *(("reward_phases", phase.reward_weights) for phase in phases),
+    ]:
+        unknown = sorted(set(weights) - set(REWARD_PARTS))
+        if unknown:
+            _refuse(f"reward weight {unknown[0]!r} names no part", key, f"Use {', '.join(REWARD_PARTS)}.")
+    starts = [phase.from_step for phase in phases]
+    if starts != sorted(set(starts)):
+        _refuse(f"the phases begin at steps {starts}", "reward_phases", "Let each begin after the one before.")
+    if starts and starts[-1] >= configuration.max_steps:
+        mend = f"Let every phase begin before step {configuration.max_steps}, or raise RL_MAX_STEPS."
+        _refuse(f"a phase begins at step {starts[-1]} of {configuration.max_steps}", "reward_phases", mend)
 
 
 def check_base(name: str) -> None:

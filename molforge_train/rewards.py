@@ -13,7 +13,15 @@ from typing import Any, NamedTuple
 
 from molforge_env.errors import MolForgeError
 from molforge_eval.records.manifest import Configuration
-from molforge_eval.training_reward import GRADERS, PENALTIES, EpisodeConduct, conduct_of, training_reward
+from molforge_eval.training_reward import (
+    GRADERS,
+    PENALTIES,
+    STEPS,
+    EpisodeConduct,
+    conduct_of,
+    phase_at,
+    training_reward,
+)
 from molforge_train.progress import BatchFigures
 from molforge_train.ranks import ALONE, Ranks
 from molforge_train.recording import Paid, RolloutLog
@@ -63,7 +71,11 @@ class EpisodeReward:
             watch: Told what each batch says about learning.
             ranks: The processes that share a batch, each whole groups of it.
         """
-        self._weights = configuration.reward_weights
+        self._configuration = configuration
+        self._is_paid_by_step = any(
+            STEPS in weights
+            for weights in [configuration.reward_weights, *(p.reward_weights for p in configuration.reward_phases)]
+        )
         self._group = configuration.num_generations
         self._limits = HostLimits(configuration.turn_limit, configuration.max_completion_length)
         self._form = form
@@ -93,6 +105,8 @@ class EpisodeReward:
             UsageError: The chat template's answers cannot be found in a completion.
         """
         firsts = [self._form.prompt_ids(messages[-1]["content"]) for messages in prompts[:: self._group]]
+        weights = phase_at(self._configuration, trainer_state.global_step).reward_weights
+        anti_farming = self._configuration.anti_farming
         own = []
         for place, environment in enumerate(environments):
             index, generation = divmod(place, self._group)
@@ -108,15 +122,15 @@ class EpisodeReward:
                 form=self._form,
                 limits=self._limits,
             )
-            own.append(judge(rollout, self._weights))
+            own.append(judge(rollout, weights, anti_farming=anti_farming))
         judged = [entry for part in self._ranks.gather(own) for entry in part]
         if self._log is not None:
             self._log.write((entry.rollout, entry.paid) for entry in judged)
         # Every process reports the whole batch: the host's mean over them is then the mean of the episodes.
-        self._report(judged, log_metric)
+        self._report(judged, weights, log_metric)
         return [entry.paid.reward for entry in own]
 
-    def _report(self, judged: Sequence[Judged], log_metric: LogMetric) -> None:
+    def _report(self, judged: Sequence[Judged], weights: Mapping[str, float], log_metric: LogMetric) -> None:
         counted = [entry for entry in judged if entry.paid.score is not None]
         broken = len(judged) - len(counted)
         if broken > MOST_BROKEN * len(judged):
@@ -125,7 +139,7 @@ class EpisodeReward:
                 where=f"training step {judged[0].rollout.identity.trainer_step}",
                 mend="Read the env_error lines of logs/openenv_tool_rollouts.jsonl and mend the environment.",
             )
-        means = batch_means(counted, self._weights)
+        means = batch_means(counted, weights, steps=self._is_paid_by_step)
         for name, value in means.items():
             log_metric(name, value)
         calls = len([made for entry in judged for made in entry.rollout.made])
@@ -144,21 +158,23 @@ class EpisodeReward:
             self._watch.see(signs, judged[0].rollout.identity.trainer_step)
 
 
-def judge(rollout: Rollout, weights: Mapping[str, float]) -> Judged:
+def judge(rollout: Rollout, weights: Mapping[str, float], *, anti_farming: bool = False) -> Judged:
     """Score and pay one episode; an episode that the model left unfinished scores 0.0."""
-    conduct = conduct_of((entry.call.judged for entry in rollout.made), done=bool(rollout.scores))
+    calls = (entry.call.judged for entry in rollout.made)
+    conduct = conduct_of(calls, done=bool(rollout.scores), anti_farming=anti_farming)
     if rollout.ending.ended_by == "env_error":
         return Judged(rollout, Paid(None, None), conduct)
     score = rollout.scores["final_score"] if conduct.done else 0.0
     return Judged(rollout, Paid(score, training_reward(conduct, rollout.scores, weights)), conduct)
 
 
-def batch_means(counted: Sequence[Judged], weights: Mapping[str, float]) -> dict[str, float]:
+def batch_means(counted: Sequence[Judged], weights: Mapping[str, float], *, steps: bool = False) -> dict[str, float]:
     """Average score, endings and each part of the reward over the episodes that count.
 
     Args:
         counted: At least one episode, none broken.
         weights: Of the reward's parts.
+        steps: Tell the part of the steps too; a run that never pays it has no such column.
     """
     means = {
         "strict_score": fmean(entry.paid.score or 0.0 for entry in counted),
@@ -171,6 +187,9 @@ def batch_means(counted: Sequence[Judged], weights: Mapping[str, float]) -> dict
     for part in PENALTIES:
         weight = weights.get(part, 0.0)
         means[f"reward_part/{part}"] = fmean(0.0 - weight * _penalised(part, entry.conduct) for entry in counted)
+    if steps:
+        weight = weights.get(STEPS, 0.0)
+        means[f"reward_part/{STEPS}"] = fmean(weight * entry.conduct.step_rewards for entry in counted)
     return means
 
 

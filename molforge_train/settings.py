@@ -7,12 +7,13 @@ Flags, environment variables, preset keys and the manifest all read this table, 
 from __future__ import annotations
 
 import math
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from molforge_env.errors import UsageError
+from molforge_env.models import REWARD_MODES
 
-Kind = Literal["whole", "number", "text", "switch", "weights"]
-Value = int | float | str | bool | dict[str, float] | None
+Kind = Literal["whole", "number", "text", "switch", "weights", "phases"]
+Value = int | float | str | bool | dict[str, float] | list[dict[str, Any]] | None
 
 LOSS_TYPES = ("grpo", "dr_grpo", "dapo", "bnpo", "cispo", "sapo", "luspo", "vespo")
 SCHEDULERS = ("linear", "cosine", "constant", "constant_with_warmup", "polynomial", "inverse_sqrt")
@@ -67,10 +68,11 @@ SETTINGS = (
     Setting("run_before_eval", "switch", "Evaluate before training.", "RUN_BEFORE_EVAL"),
     Setting("run_after_eval", "switch", "Evaluate after training.", "RUN_AFTER_EVAL"),
     Setting("eval_seeds", "whole", "Sampled episodes a task in each evaluation.", low=1),
-    Setting(
-        "reward_mode", "text", "Reward rules in training episodes.", choices=("assay_gated", "curriculum", "dense")
-    ),
+    Setting("reward_mode", "text", "Reward rules in training episodes.", choices=REWARD_MODES),
     Setting("reward_weights", "weights", "Weights of the training reward; a table of the preset."),
+    Setting("reward_phases", "phases", "Pay from a later step on; an array of tables of the preset."),
+    Setting("anti_farming", "switch", "Pay nothing for a step that runs an assay again.", "RL_ANTI_FARMING"),
+    Setting("assay_noise", "switch", "Readings in training err by the episode's seed.", "RL_ASSAY_NOISE"),
     Setting("canonical_share", "number", "Share of prompts that are official scenarios.", low=0.0, high=1.0),
     Setting("observation_length", "text", "Length of observation texts.", choices=("full", "compact")),
     Setting("dtype", "text", "Number type of the weights.", choices=("auto", "float32", "bfloat16")),
@@ -148,11 +150,23 @@ def checked(setting: Setting, value: object, where: str) -> Value:
 def _is_of_kind(kind: Kind, value: object) -> bool:
     if kind == "weights":
         return isinstance(value, dict) and all(_is_of_kind("number", weight) for weight in value.values())
+    if kind == "phases":
+        return isinstance(value, list) and all(isinstance(phase, dict) and _is_phase(phase) for phase in value)
     if isinstance(value, bool) or kind == "switch":
         return isinstance(value, bool) and kind == "switch"
     if kind == "number":
         return isinstance(value, float) and math.isfinite(value)
     return isinstance(value, int if kind == "whole" else str)
+
+
+def _is_phase(phase: dict[str, Any]) -> bool:
+    return (
+        phase.keys() == {"from_step", "reward_mode", "reward_weights"}
+        and _is_of_kind("whole", phase["from_step"])
+        and phase["from_step"] >= 0
+        and phase["reward_mode"] in REWARD_MODES
+        and _is_of_kind("weights", phase["reward_weights"])
+    )
 
 
 def _is_in_range(setting: Setting, value: object) -> bool:
@@ -181,6 +195,7 @@ def _wanted(setting: Setting, high: float | None) -> str:
         "text": "a text",
         "switch": "1 or 0",
         "weights": "a table of numbers",
+        "phases": "tables of from_step, reward_mode and reward_weights",
     }[setting.kind]
     if setting.low is not None and high is not None:
         return f"{words} from {setting.low:.10g} to {high:.10g}"

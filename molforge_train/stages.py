@@ -14,6 +14,7 @@ from molforge_eval.policies import Loading, PolicySpec, open_policy
 from molforge_eval.records.evaluation import EpisodeRecord, Evaluation, EvaluationPlan
 from molforge_eval.records.manifest import Configuration, RunManifest
 from molforge_eval.sealing import write_whole
+from molforge_eval.training_reward import phase_at
 from molforge_train.checkpoints import Checkpoint, check_loaded, checkpoint_folder, mark_whole
 from molforge_train.delivery import export_adapter
 from molforge_train.errors import RunFailedError
@@ -85,6 +86,8 @@ def _optimise(stage: Stage) -> None:
     log = TrainerLog(folder / layout.TRAINER_LOG, run_id, read_clock)
     checkpoints = checkpoint_folder(folder)
 
+    now = {"step": 0 if stage.start is None else stage.start.step}
+
     def begin(model: Any) -> None:
         if stage.start is not None:
             check_loaded(model, stage.start)
@@ -92,10 +95,16 @@ def _optimise(stage: Stage) -> None:
     def show(step: int) -> None:
         # A run that is killed leaves no last word: what the manifest says is the last step that ended.
         record.update(steps_completed=step, non_finite_steps=log.non_finite_steps)
+        now["step"] = step
         table.show(step, reward.figures)
         stage.stop.reason = stage.stop.reason or full_disk(folder)
 
-    environment = tool_environment(settings.observation_length, read_clock)
+    environment = tool_environment(
+        settings.observation_length,
+        read_clock,
+        mode=lambda: phase_at(settings, now["step"]).reward_mode,
+        has_noise=settings.assay_noise,
+    )
     check_seeds(environment, prompt_rows(settings)[0])
     stage.ranks.hear_first(Order(settings, stage.place, folder, stage.start))
     hooks = Hooks(begin, show, lambda step: mark_whole(checkpoints, step, run_id))

@@ -19,7 +19,7 @@ from molforge_env.suites import ResolvedScenario, check_trainable
 from molforge_env.tool_schemas import OPTIONAL_ARGUMENTS, default_rationale
 from molforge_env.tools import ToolOutcome, ToolSession
 from molforge_eval.calls import BROKEN_CODE, recordable_arguments
-from molforge_eval.training_reward import AFTER_END_CODE, REFUSED_CODE
+from molforge_eval.training_reward import AFTER_END_CODE, REFUSED_CODE, JudgedCall
 
 
 class Call(NamedTuple):
@@ -41,9 +41,15 @@ class Call(NamedTuple):
         return "invalid" if self.error_code else "ok"
 
     @property
-    def judged(self) -> tuple[str, str, str | None]:
-        """Status, error code and governance status, as the reward formula takes them."""
-        return self.status, self.error_code, None if self.outcome is None else self.outcome.governance_status
+    def judged(self) -> JudgedCall:
+        """What the reward formula takes."""
+        outcome = self.outcome
+        if outcome is None:
+            return JudgedCall(self.status, self.error_code, None)
+        assay = None
+        if outcome.action.action_type == "run_assay" and outcome.governance_status == "executed":
+            assay = (str(outcome.action.tool_name), outcome.molecule)
+        return JudgedCall(self.status, self.error_code, outcome.governance_status, outcome.reward, assay)
 
 
 @dataclass
@@ -65,12 +71,20 @@ class PlayedEnvironment(Protocol):
         """The current episode."""
 
 
-def tool_environment(length: ObservationLength, clock: Callable[[], datetime]) -> type[PlayedEnvironment]:
+def tool_environment(
+    length: ObservationLength,
+    clock: Callable[[], datetime],
+    *,
+    mode: Callable[[], RewardMode] | None = None,
+    has_noise: bool = False,
+) -> type[PlayedEnvironment]:
     """Make the environment class for one length of texts; TRL takes it as its `environment_factory`.
 
     Args:
         length: Length of observations and of the tools' descriptions.
         clock: Tells when a call was made.
+        mode: Tells how steps are paid now, in place of the row; for a run in phases.
+        has_noise: Readings err by the seed of the row, in place of the errors of the rules.
     """
 
     class ToolEnvironment:
@@ -95,7 +109,13 @@ def tool_environment(length: ObservationLength, clock: Callable[[], datetime]) -
                 UsageError: The suite is kept for evaluation.
             """
             check_trainable(suite)
-            text = self._session.reset(suite=suite, scenario_id=scenario_id, seed=seed, reward_mode=reward_mode)
+            text = self._session.reset(
+                suite=suite,
+                scenario_id=scenario_id,
+                seed=seed,
+                reward_mode=reward_mode if mode is None else mode(),
+                noise_seed=seed if has_noise else None,
+            )
             self._played = Played(self._session.scenario, seed, self._session.reward_mode, clock())
             return text
 

@@ -13,6 +13,7 @@ from molforge_eval.catalogue import finding, seen
 from molforge_eval.findings import Finding
 from molforge_eval.records import Configuration, EvaluationPlan, RunManifest
 from molforge_eval.run_directory import RunDirectory
+from molforge_eval.training_reward import phase_at
 
 _POLYNOMIAL_END = 1e-7
 _ROOT_SCALE = 10_000
@@ -54,9 +55,13 @@ def _check_settings(run: RunDirectory, manifest: RunManifest) -> Iterator[Findin
         if not getattr(settings, key) and path in run.files:
             yield _unlike(key, value=False, what=f"{path} is there")
     yield from _check_origin(run, manifest)
-    modes = run.rollouts["reward_mode"].unique().to_list()
-    for mode in sorted(mode for mode in modes if mode != settings.reward_mode):
-        yield _unlike("reward_mode", settings.reward_mode, f"rollout lines have {seen(mode)}")
+    modes = run.rollouts.select("reward_mode", "trainer_step").unique().sort("trainer_step", "reward_mode")
+    told: set[str] = set()
+    for mode, step in modes.iter_rows():
+        planned = phase_at(settings, step).reward_mode
+        if mode != planned and mode not in told:
+            told.add(mode)
+            yield _unlike("reward_mode", planned, f"rollout lines have {seen(mode)}")
 
 
 def _check_origin(run: RunDirectory, manifest: RunManifest) -> Iterator[Finding]:

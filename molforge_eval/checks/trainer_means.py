@@ -14,8 +14,9 @@ from molforge_eval import layout
 from molforge_eval.catalogue import finding, seen
 from molforge_eval.findings import Finding
 from molforge_eval.records.fields import COMPLETED_ENDINGS
+from molforge_eval.records.manifest import Configuration
 from molforge_eval.run_directory import RunDirectory
-from molforge_eval.training_reward import AFTER_END_CODE, REFUSED_CODE, REWARD_PARTS
+from molforge_eval.training_reward import AFTER_END_CODE, REFUSED_CODE, REWARD_PARTS, STEPS
 
 _ROOM = 2e-5
 """The host trainer averages in single precision."""
@@ -63,7 +64,7 @@ def check(run: RunDirectory) -> Iterator[Finding]:
     if run.manifest is None or layout.ROLLOUTS not in run.files:
         return
     rows = run.trainer_log.filter(pl.col("type").is_in(["train", "resume"]))
-    means = {**_MEANS, **_part_means(run.manifest.configuration.reward_weights)}
+    means = {**_MEANS, **_part_means(run.manifest.configuration)}
     keys = [key for key in (*means, "frac_reward_zero_std", *_part_keys()) if rows.schema.get(key) == pl.Float64]
     means = {key: mean for key, mean in means.items() if key in keys}
     episodes = _episodes(run.rollouts)
@@ -99,11 +100,20 @@ def _episodes(rollouts: pl.DataFrame) -> pl.DataFrame:
     return ends.join(calls, on="episode_id", how="left", maintain_order="left")
 
 
-def _part_means(weights: Mapping[str, float]) -> dict[str, pl.Expr]:
+def _part_means(settings: Configuration) -> dict[str, pl.Expr]:
     return {
-        f"reward_part/{part}": (value * weights.get(part, 0.0)).filter(_COUNTED).mean()
+        f"reward_part/{part}": (value * _weight_of(part, settings)).filter(_COUNTED).mean()
         for part, value in _PARTS.items()
     }
+
+
+def _weight_of(part: str, settings: Configuration) -> pl.Expr:
+    """A phase may weigh a part anew from its first step on."""
+    weight = pl.lit(settings.reward_weights.get(part, 0.0))
+    for phase in settings.reward_phases:
+        is_later = pl.col("trainer_step") >= phase.from_step
+        weight = pl.when(is_later).then(pl.lit(phase.reward_weights.get(part, 0.0))).otherwise(weight)
+    return weight
 
 
 def _part_keys() -> tuple[str, ...]:
@@ -177,7 +187,9 @@ def _check_flat(row: Mapping[str, Any], batches: pl.DataFrame) -> Iterator[Findi
 
 def _check_parts(row: Mapping[str, Any]) -> Iterator[Finding]:
     """The parts of a row's reward add up to the reward; those of the other graders can be held to nothing else."""
-    parts = [row.get(key) for key in _part_keys()]
+    # The rewards of steps are logged only where they are paid.
+    keys = [key for key in _part_keys() if key in row or key != f"reward_part/{STEPS}"]
+    parts = [row.get(key) for key in keys]
     paid = row.get("reward")
     if paid is None or any(part is None for part in parts):
         return

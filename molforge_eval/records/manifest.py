@@ -19,6 +19,15 @@ from molforge_eval.records.fields import (
 )
 
 
+class RewardPhase(FrozenModel):
+    """How training is paid from one step on."""
+
+    from_step: Count
+    """Optimizer step of its first episodes; the phase before ends there."""
+    reward_mode: RewardMode
+    reward_weights: dict[str, float]
+
+
 class Configuration(FrozenModel):
     """Every setting of a training run, resolved."""
 
@@ -60,6 +69,12 @@ class Configuration(FrozenModel):
     """Sampled episodes a task."""
     reward_mode: RewardMode
     reward_weights: dict[str, float]
+    reward_phases: tuple[RewardPhase, ...] = ()
+    """Pay of later steps, in order; until the first begins, `reward_mode` and `reward_weights` hold."""
+    anti_farming: bool = False
+    """An assay that was run before on the same molecule adds nothing to the part `step_rewards`."""
+    assay_noise: bool = False
+    """Readings of training episodes err by the episode's seed; those of an evaluation never do."""
     canonical_share: float = Field(ge=0.0, le=1.0)
     """Share of the prompts that are official scenarios; the others are seeded variants."""
     observation_length: ObservationLength

@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import pytest
 
 from molforge_env.errors import UsageError
-from molforge_eval.training_reward import AFTER_END_CODE, REFUSED_CODE, EpisodeConduct, conduct_of, training_reward
+from molforge_eval.records.manifest import RewardPhase
+from molforge_eval.training_reward import (
+    AFTER_END_CODE,
+    REFUSED_CODE,
+    EpisodeConduct,
+    conduct_of,
+    phase_at,
+    training_reward,
+)
+from molforge_train.config import resolve
 
 WEIGHTS = {
     "final_score": 1.0, "constraint": 0.3, "evidence": 0.3, "candidate": 0.2,
@@ -56,3 +67,40 @@ def test_calls_are_counted_once_each_by_what_went_wrong_first() -> None:
     ]
 
     assert conduct_of(calls, done=True) == conduct(done=True, invalid=2, vetoed=1, after_end=1)
+
+
+def test_what_the_laboratory_pays_for_steps_is_paid_when_it_has_a_weight() -> None:
+    calls = [("ok", "", "executed", 0.3, None), ("invalid", REFUSED_CODE, None), ("ok", "", "policy_veto", -0.35, None)]
+    seen = conduct_of(calls, done=False)
+
+    assert seen.step_rewards == pytest.approx(-0.05)
+    assert training_reward(seen, None, {"step_rewards": 2.0}) == pytest.approx(-0.1)
+    assert training_reward(seen, None, {}) == 0.0
+
+
+def test_against_farming_an_assay_of_the_same_molecule_gains_nothing_more_and_may_still_cost() -> None:
+    dock = ("dock_target", "0000")
+    calls = [
+        ("ok", "", "executed", 0.3, dock),
+        ("ok", "", "executed", 0.2, dock),
+        ("ok", "", "executed", -0.1, dock),
+        ("ok", "", "executed", 0.25, ("dock_target", "0001")),
+        ("ok", "", "executed", 0.25, ("run_md_simulation", "0000")),
+    ]
+
+    assert conduct_of(calls, done=False).step_rewards == pytest.approx(0.9)
+    assert conduct_of(calls, done=False, anti_farming=True).step_rewards == pytest.approx(0.7)
+
+
+def test_a_phase_holds_from_its_first_step_to_the_next_one() -> None:
+    base = resolve("tiny-cpu", {}, {}, now=datetime(2026, 1, 1, tzinfo=UTC)).configuration
+    phases = (
+        RewardPhase(from_step=4, reward_mode="curriculum", reward_weights={"step_rewards": 1.0}),
+        RewardPhase(from_step=10, reward_mode="dense", reward_weights={}),
+    )
+    configuration = base.model_copy(update={"reward_phases": phases})
+
+    assert phase_at(base, 79).reward_weights == base.reward_weights
+    assert [phase_at(configuration, step).reward_mode for step in (0, 3, 4, 9, 10, 99)] == [
+        "assay_gated", "assay_gated", "curriculum", "curriculum", "dense", "dense",
+    ]  # fmt: skip

@@ -9,6 +9,7 @@ from molforge_env.errors import EpisodeOverError, ToolArgumentError, UsageError
 from molforge_env.interface import OBSERVATION_LENGTHS, TOOL_NAMES, tool_schemas
 from molforge_env.tools import ToolSession
 from molforge_eval.calls import call_tool
+from molforge_eval.training_reward import JudgedCall
 from molforge_train.tool_environment import tool_environment
 
 ROW = {"suite": "official", "scenario_id": "level_0_easy", "seed": 5, "reward_mode": "assay_gated", "prompt": []}
@@ -117,4 +118,4 @@ def test_a_call_after_the_end_is_refused_and_noted(environment) -> None:
         environment.submit()
 
     assert environment.played.calls[-2].outcome.done
-    assert environment.played.calls[-1].judged == ("invalid", "EPISODE_OVER", None)
+    assert environment.played.calls[-1].judged == JudgedCall("invalid", "EPISODE_OVER", None)
