@@ -44,18 +44,18 @@ SMALL = {
 
 
 @pytest.fixture(scope="module")
-def preset(tmp_path_factory) -> str:
+def preset(tmp_path_factory: pytest.TempPathFactory) -> str:
     path = tmp_path_factory.mktemp("presets") / "phases.toml"
     path.write_text(preset_text("tiny-cpu") + PAY, "utf-8")
     return str(path)
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory, preset: str) -> Path:
+def folder(tmp_path_factory: pytest.TempPathFactory, preset: str) -> Path:
     root = tmp_path_factory.mktemp("runs")
     resolved = resolve(preset, {**SMALL, "output_root": str(root), "run_name": "phases"}, {}, now=read_clock())
     check(resolved.configuration, {})
-    return train(resolved, quiet=True, say=str).folder
+    return train(resolved, quiet=True, say=[].append).folder
 
 
 def lines_of(folder: Path, path: str) -> list[dict[str, Any]]:
