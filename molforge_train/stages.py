@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -99,12 +99,7 @@ def _optimise(stage: Stage) -> None:
         table.show(step, reward.figures)
         stage.stop.reason = stage.stop.reason or full_disk(folder)
 
-    environment = tool_environment(
-        settings.observation_length,
-        read_clock,
-        mode=lambda: phase_at(settings, now["step"]).reward_mode,
-        has_noise=settings.assay_noise,
-    )
+    environment = _training_environment(settings, now)
     check_seeds(environment, prompt_rows(settings)[0])
     stage.ranks.hear_first(Order(settings, stage.place, folder, stage.start))
     hooks = Hooks(begin, show, lambda step: mark_whole(checkpoints, step, run_id))
@@ -129,6 +124,16 @@ def _optimise(stage: Stage) -> None:
     record.update(output_adapter=export_adapter(stage.policy, record.manifest.configuration.base_model, folder))
 
 
+def _training_environment(settings: Configuration, now: Mapping[str, int]) -> type[PlayedEnvironment]:
+    """Make the environment of a run: its steps are paid by the phase of the step that `now` holds."""
+    return tool_environment(
+        settings.observation_length,
+        read_clock,
+        mode=lambda: phase_at(settings, now["step"]).reward_mode,
+        has_noise=settings.assay_noise,
+    )
+
+
 def assist(ranks: Ranks, stop: StopRequest) -> None:
     """Train with the first process, as it says, when it has evaluated; nothing is written here.
 
@@ -141,11 +146,12 @@ def assist(ranks: Ranks, stop: StopRequest) -> None:
         return
     settings, start = order.configuration, order.start
     policy = load_policy(settings, order.place)
-    hooks = Hooks(lambda _: None, lambda _: None, lambda _: None)
+    now = {"step": 0 if start is None else start.step}
+    hooks = Hooks(lambda _: None, lambda step: now.update(step=step), lambda _: None)
     trainer = build_trainer(
         settings,
         policy,
-        environment=tool_environment(settings.observation_length, read_clock),
+        environment=_training_environment(settings, now),
         reward=EpisodeReward(settings, policy.form, None, ranks=ranks),
         callback=host_callback(None, stop, hooks, steps_a_batch=settings.num_iterations, ranks=ranks),
         checkpoints=checkpoint_folder(order.folder),
