@@ -13,7 +13,7 @@ from molforge_env import __version__
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = ("molforge_env", "molforge_eval", "molforge_train", "molforge_tiny")
 TORCH_FAMILY = ("accelerate", "datasets", "peft", "tokenizers", "torch", "transformers", "trl")
-COSTLY = ("polars", "pydantic", "rdkit", "scipy", "vl_convert", "weasyprint")
+COSTLY = ("altair", "polars", "pydantic", "rdkit", "scipy", "vl_convert", "weasyprint")
 
 HELP_OF = """
 import importlib, sys
@@ -72,7 +72,7 @@ def test_no_module_below_training_loads_torch_when_it_is_imported() -> None:
     loaded = _loaded_after("import importlib\n" + "\n".join(f"importlib.import_module({name!r})" for name in names))
 
     assert "pydantic" in loaded
-    assert loaded & {*TORCH_FAMILY, "vl_convert", "weasyprint"} == set()
+    assert loaded & {*TORCH_FAMILY, "altair", "vl_convert", "weasyprint"} == set()
 
 
 def _processor_seconds(program: str) -> float:

@@ -33,7 +33,7 @@ from molforge_eval.report.series import (
     thirds,
     trainer_rows,
 )
-from molforge_eval.report.vega_lite import Chart, beside
+from molforge_eval.report.vega_lite import Chart, beside, titled
 from molforge_eval.run_directory import RunDirectory, load
 from molforge_eval.sealing import write_whole
 from molforge_eval.shipped import template_folder
@@ -106,7 +106,7 @@ def _curve_plot(
 
     def make_chart() -> Chart:
         chart = curve_chart(curve, y_title=words["y_label"], role=role, size=_SIZE)
-        return {**chart, "title": _title(words["title"])}
+        return titled(chart, _title(words["title"]))
 
     return Plot(record, make_chart)
 
@@ -173,7 +173,7 @@ def _action_plot(rollouts: pl.DataFrame) -> Plot | None:
 
     def make_chart() -> Chart:
         chart = action_chart(shares, [phase for phase, lines in phases.items() if len(lines)], size=Size(560, 130))
-        return {**chart, "title": _title(words["title"])}
+        return titled(chart, _title(words["title"]))
 
     return Plot(record, make_chart)
 
