@@ -62,6 +62,7 @@ def copy_run(folder: Path, archive: Path, drive: Path) -> Path:
         drive.mkdir(parents=True, exist_ok=True)
         _put_back(older, target)
         _check_free(target, folder)
+        _check_archive(packed, archive, target)
         for place in (draft, packed_draft):
             _remove(place)
         files = list_run(folder)
@@ -114,6 +115,14 @@ def _check_free(target: Path, folder: Path) -> None:
         raise FileExistsError(errno.EEXIST, "the copy would stand in the run itself")
     if os.path.lexists(target) and (_run_id(target) is None or _run_id(target) != _run_id(folder)):
         raise FileExistsError(errno.EEXIST, f"what stands at {target.name} there is no copy of this run")
+
+
+def _check_archive(packed: Path, archive: Path, target: Path) -> None:
+    """Let an archive give way only where it stands beside a copy of this run, or is the same to the byte."""
+    if not os.path.lexists(packed) or (packed.is_file() and target.exists()):
+        return
+    if not packed.is_file() or hash_file(packed) != hash_file(archive):
+        raise FileExistsError(errno.EEXIST, f"what stands at {packed.name} there is no archive of this run")
 
 
 def _run_id(folder: Path) -> str | None:

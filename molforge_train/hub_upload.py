@@ -8,15 +8,11 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from molforge_eval import layout
 from molforge_eval.run_files import list_run
 from molforge_train.drive_copy import DeliveryError, as_word
 from molforge_train.provenance import scrubbed
-
-if TYPE_CHECKING:
-    from huggingface_hub import CommitOperationAdd
 
 _WAITS = (1.0, 4.0)
 """Seconds before a second and a third try; the library's own come on top."""
@@ -59,24 +55,30 @@ def upload_run(folder: Path, archive: Path, repository: str) -> str:
 
 
 def _commit(folder: Path, archive: Path, repository: str) -> str:
-    from huggingface_hub import HfApi
+    from huggingface_hub import CommitOperationAdd, CommitOperationDelete, HfApi
 
     api = HfApi()
     api.create_repo(repository, private=True, exist_ok=True)
     message = f"Add the run {folder.name}"
-    return str(api.create_commit(repository, _additions(folder, archive), commit_message=message).commit_url)
+    sources = _sources(folder, archive)
+    standing = [file.rfilename for file in api.model_info(repository).siblings or ()]
+    # What an older state of the run, or another run of the name, has left there would be taken for a part of this one.
+    stale = [path for path in standing if path.startswith(f"{folder.name}/") and path not in sources]
+    operations: list[CommitOperationAdd | CommitOperationDelete] = [
+        *(CommitOperationAdd(path_in_repo=path, path_or_fileobj=source) for path, source in sources.items()),
+        *(CommitOperationDelete(path_in_repo=path) for path in stale),
+    ]
+    return str(api.create_commit(repository, operations, commit_message=message).commit_url)
 
 
-def _additions(folder: Path, archive: Path) -> list[CommitOperationAdd]:
-    from huggingface_hub import CommitOperationAdd
-
+def _sources(folder: Path, archive: Path) -> dict[str, str]:
     files = list_run(folder)
     # The listing holds plain files only: a link is no part of a run.
     sources = {f"{folder.name}/{path}": str(folder / path) for path in files.sizes if layout.is_packed(path)}
     sources[archive.name] = str(archive)
     if layout.ADAPTER_CARD in files:
         sources["README.md"] = str(folder / layout.ADAPTER_CARD)
-    return [CommitOperationAdd(path_in_repo=path, path_or_fileobj=source) for path, source in sources.items()]
+    return sources
 
 
 def _is_final(error: Exception) -> bool:

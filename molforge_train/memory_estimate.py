@@ -7,6 +7,7 @@ logits of an update in tiles and never in full, PEFT keeps the adapter in single
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -258,13 +259,7 @@ def _shapes(config: Mapping[str, Any], tensors: Mapping[str, tuple[int, ...]]) -
 
 
 def _count(tensors: Mapping[str, tuple[int, ...]]) -> int:
-    total = 0
-    for shape in tensors.values():
-        numbers = 1
-        for side in shape:
-            numbers *= side
-        total += numbers
-    return total
+    return sum(math.prod(shape) for shape in tensors.values())
 
 
 def size_text(size: int | None) -> str:

@@ -14,11 +14,13 @@ import subprocess
 from pathlib import Path
 from typing import NamedTuple
 
+from molforge_eval.private_traces import TRACES
 from molforge_eval.records.manifest import Hardware
 
 RECORDED_PACKAGES = (
     "molforge-evidence",
     "accelerate",
+    "bitsandbytes",
     "datasets",
     "numpy",
     "peft",
@@ -29,8 +31,12 @@ RECORDED_PACKAGES = (
     "torch",
     "transformers",
     "trl",
+    "unsloth",
+    "vllm",
 )
-_TOKENS = re.compile(r"\b(?:hf_[A-Za-z0-9]{20,}|gh[pousr]_[A-Za-z0-9]{20,}|sk-[A-Za-z0-9_-]{20,}|AKIA[A-Z0-9]{16})\b")
+_TOKENS = re.compile("|".join(trace.pattern.decode() for trace in TRACES if trace.code == "SECRET_PRESENT"))
+_LOGIN = re.compile(r"(?<=://)[^/\s@]+@")
+"""Name and password in an address."""
 _HOMES = re.compile(r"(?:/home|/Users)/[^/\s\"']+|[A-Za-z]:\\+Users\\+[^\\\s\"']+")
 _SHORTEST_HOST = 4
 
@@ -107,4 +113,4 @@ def scrubbed(text: str) -> str:
     # A shorter name may be a part of ordinary words.
     if len(host) >= _SHORTEST_HOST:
         text = re.sub(rf"\b{re.escape(host)}\b", "[host]", text)
-    return _TOKENS.sub("[token]", text)
+    return _TOKENS.sub("[token]", _LOGIN.sub("[login]@", text))

@@ -89,8 +89,8 @@ def ranks_of(environment: Mapping[str, str]) -> Ranks:
         UsageError: It says something that is no number.
     """
     for names in _NAMES:
-        if environment.get(names[1], "1") != "1":
-            told = [environment.get(name, "0") for name in (*names, "LOCAL_RANK")]
+        if (environment.get(names[1]) or "1") != "1":
+            told = [environment.get(name) or "0" for name in (*names, "LOCAL_RANK")]
             if not all(text.isdecimal() for text in told):
                 what = f"{names[0]} is {told[0]!r} and {names[1]} is {told[1]!r}"
                 mend = f"Start it by torchrun, or unset {names[1]}."

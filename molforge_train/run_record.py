@@ -75,11 +75,12 @@ def writing_alone(folder: Path) -> Iterator[None]:
         ) from error
     try:
         # The lock goes with the process, however it ends.
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            mend = "Wait for it, or stop it first."
+            raise UsageError("another process writes this run", where=str(folder), mend=mend) from error
         yield
-    except BlockingIOError as error:
-        mend = "Wait for it, or stop it first."
-        raise UsageError("another process writes this run", where=str(folder), mend=mend) from error
     finally:
         os.close(descriptor)
 

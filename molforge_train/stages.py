@@ -111,6 +111,7 @@ def _optimise(stage: Stage) -> None:
         callback=host_callback(log, stage.stop, hooks, steps_a_batch=settings.num_iterations, ranks=stage.ranks),
         checkpoints=checkpoints,
     )
+    check_processes(trainer.accelerator.num_processes, stage.ranks)
     try:
         trainer.train(resume_from_checkpoint=None if stage.start is None else str(stage.start.folder))
     finally:
@@ -156,8 +157,27 @@ def assist(ranks: Ranks, stop: StopRequest) -> None:
         callback=host_callback(None, stop, hooks, steps_a_batch=settings.num_iterations, ranks=ranks),
         checkpoints=checkpoint_folder(order.folder),
     )
+    check_processes(trainer.accelerator.num_processes, ranks)
     trainer.train(resume_from_checkpoint=None if start is None else str(start.folder))
     ranks.gather(None)
+
+
+def check_processes(counted: int, ranks: Ranks) -> None:
+    """Refuse a launcher that the host trainer does not know: each process would learn for itself alone.
+
+    Args:
+        counted: Processes whose gradients the host averages.
+        ranks: The processes that train together.
+
+    Raises:
+        RunFailedError: They are not as many.
+    """
+    if counted != ranks.size:
+        raise RunFailedError(
+            f"the launcher started {ranks.size} processes, and the host trainer averages the gradients of {counted}",
+            where=f"process {ranks.rank} of {ranks.size}",
+            mend="Start them by torchrun: docs/scale.md says how.",
+        )
 
 
 def _check_learned(manifest: RunManifest) -> None:

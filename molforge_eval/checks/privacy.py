@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import NamedTuple
 
 import polars as pl
 
@@ -12,46 +11,12 @@ from molforge_eval import layout
 from molforge_eval.catalogue import finding, seen
 from molforge_eval.findings import Finding
 from molforge_eval.png_text import PngFaultError, read_png_text
+from molforge_eval.private_traces import TRACES, Trace
 from molforge_eval.run_directory import RunDirectory
 
 _BLOCK = 2**21
 _SHOWN = 6
-
-
-class _Trace(NamedTuple):
-    """One spelling of what should not be in a record."""
-
-    code: str
-    mark: bytes
-    """What the spelling begins with; a block without any mark is not searched."""
-    tail: bytes
-
-    def find(self, block: bytes) -> re.Match[bytes] | None:
-        """Find it in a block of text."""
-        return re.search(re.escape(self.mark) + self.tail, block) if self.mark in block else None
-
-
-_TOKEN = rb"[A-Za-z0-9_]{30,}"
-_NAME = rb"[A-Za-z0-9._-]{1,64}"
-_TOKEN_MARKS = (b"hf_", b"ghp_", b"gho_", b"ghs_", b"ghu_", b"ghr_", b"github_pat_", b"npm_", b"wandb_v1_")
-_HOMES = (b"/home/", b"/Users/", b"/root/", b":\\\\Users\\\\", b":\\Users\\")
-"""The last two: as JSON spells a path of Windows, and as any other text does."""
-_TRACES = (
-    *(_Trace("SECRET_PRESENT", mark, _TOKEN) for mark in _TOKEN_MARKS),
-    _Trace("SECRET_PRESENT", b"sk-", rb"[A-Za-z0-9_-]{32,}"),
-    _Trace("SECRET_PRESENT", b"AKIA", rb"[0-9A-Z]{16}"),
-    _Trace("SECRET_PRESENT", b"ASIA", rb"[0-9A-Z]{16}"),
-    _Trace("SECRET_PRESENT", b"AIza", rb"[A-Za-z0-9_-]{35}"),
-    _Trace("SECRET_PRESENT", b"ya29.", rb"[A-Za-z0-9_-]{20,}"),
-    _Trace("SECRET_PRESENT", b"glpat-", rb"[A-Za-z0-9_-]{20,}"),
-    _Trace("SECRET_PRESENT", b"hooks.slack.com/services/", rb"[A-Za-z0-9/]{20,}"),
-    _Trace("SECRET_PRESENT", b"WANDB_API_KEY", rb"[\\\"':= ]{1,8}[0-9a-f]{40}"),
-    _Trace("SECRET_PRESENT", b"aws_secret_access_key", rb"[\\\"':= ]{1,8}[A-Za-z0-9/+=]{40}"),
-    _Trace("SECRET_PRESENT", b"xox", rb"[abprs]-[A-Za-z0-9-]{20,}"),
-    _Trace("SECRET_PRESENT", b"-----BEGIN ", rb"[A-Z ]{0,20}PRIVATE KEY-----"),
-    *(_Trace("HOME_PATH_PRESENT", mark, _NAME) for mark in _HOMES),
-)
-_MARKS = "|".join(re.escape(trace.mark.decode()) for trace in _TRACES)
+_MARKS = "|".join(re.escape(trace.mark.decode()) for trace in TRACES)
 
 
 def check(run: RunDirectory) -> Iterator[Finding]:
@@ -73,7 +38,7 @@ def _search(run: RunDirectory, path: str) -> Iterator[Finding]:
         with run.files.open(path) as handle:
             # A block ends with a line, so that no secret is cut in two.
             while block := handle.read(_BLOCK) + handle.readline(run.limits.line_bytes):
-                for trace in _TRACES if _has_mark(block) else ():
+                for trace in TRACES if _has_mark(block) else ():
                     found = None if trace.code in named else trace.find(block)
                     if found is not None:
                         named.add(trace.code)
@@ -94,7 +59,7 @@ def _search_picture(run: RunDirectory, path: str) -> Iterator[Finding]:
         return
     block = "\n".join(texts.values()).encode()
     for code in ("SECRET_PRESENT", "HOME_PATH_PRESENT"):
-        found = next(((trace, hit) for trace in _TRACES if trace.code == code and (hit := trace.find(block))), None)
+        found = next(((trace, hit) for trace in TRACES if trace.code == code and (hit := trace.find(block))), None)
         if found is not None:
             yield finding(code, f"a text of the picture holds {_words(found[0], found[1].group())}", file=path)
 
@@ -105,7 +70,7 @@ def _has_mark(block: bytes) -> bool:
     return bool(text.str.contains(_MARKS)[0])
 
 
-def _words(trace: _Trace, found: bytes) -> str:
+def _words(trace: Trace, found: bytes) -> str:
     text = found.decode("utf-8", "replace")
     if trace.code == "SECRET_PRESENT":
         return f"what looks like a secret, {seen(text[:_SHOWN])} and {len(text) - _SHOWN} more characters"

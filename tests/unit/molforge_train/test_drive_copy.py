@@ -70,6 +70,23 @@ def test_another_run_and_what_is_no_run_stay_as_they_are(run_copy: Path, archive
     assert sorted(contents(tmp_path / "drive")) == ["run/notes.txt", f"run/{layout.MANIFEST}"]
 
 
+def test_an_archive_of_something_else_stays_as_it_is(run_copy: Path, archive: Path, tmp_path: Path) -> None:
+    standing = tmp_path / "drive" / "run.zip"
+    standing.parent.mkdir()
+    standing.write_bytes(b"another run of this name")
+    with pytest.raises(DeliveryError, match=r"what stands at run\.zip there is no archive of this run"):
+        copy_run(run_copy, archive, standing.parent)
+    assert contents(standing.parent) == {"run.zip": b"another run of this name"}
+
+    # The archive of this very run is no obstacle when its folder was removed.
+    shutil.copy(archive, standing)
+    copy_run(run_copy, archive, standing.parent)
+    standing.unlink()
+    standing.mkdir()
+    with pytest.raises(DeliveryError, match="no archive of this run"):
+        copy_run(run_copy, archive, standing.parent)
+
+
 def test_a_copy_that_breaks_off_says_where_the_run_is_and_how_to_copy_it_again(
     run_copy: Path, archive: Path, tmp_path: Path
 ) -> None:

@@ -43,7 +43,15 @@ class Answers(BaseHTTPRequestHandler):
         """Say nothing."""
 
     def do_GET(self) -> None:
-        self._answer(200, {"id": "me/run", "sha": "0" * 40, "private": True, "siblings": []})
+        self._answer(
+            200,
+            {
+                "id": "me/run",
+                "sha": "0" * 40,
+                "private": True,
+                "siblings": [{"rfilename": path} for path in self.server.files],
+            },
+        )
 
     def do_POST(self) -> None:
         hub = self.server
@@ -67,6 +75,8 @@ class Answers(BaseHTTPRequestHandler):
             rows = [json.loads(line) for line in body.splitlines()]
             added = [row["value"] for row in rows if row["key"] == "file"]
             hub.files |= {row["path"]: base64.b64decode(row["content"]) for row in added}
+            for path in [row["value"]["path"] for row in rows if row["key"] == "deletedFile"]:
+                del hub.files[path]
             hub.commits += 1
             self._answer(200, {"commitUrl": f"{self._root()}/me/run/commit/{'1' * 40}", "commitOid": "1" * 40})
         else:
@@ -146,6 +156,20 @@ def test_a_run_its_archive_and_its_card_are_one_commit_to_a_private_repository(
     assert hub.tokens == {f"Bearer {TOKEN}"}
     # The second upload had nothing new to say.
     assert hub.commits == 1
+
+
+def test_what_another_run_of_the_name_left_there_goes_with_the_same_commit(
+    run_copy: Path, hub: Hub, tmp_path: Path
+) -> None:
+    hub.files = {"run/judge_packet.html": b"of another run", "other/run_manifest.json": b"{}", "notes.md": b"mine"}
+    result = upload(run_copy, hub.server_port, tmp_path)
+
+    assert result.returncode == 0, result.stderr
+    assert hub.commits == 1
+    assert "run/judge_packet.html" not in hub.files
+    assert hub.files["other/run_manifest.json"] == b"{}"
+    assert hub.files["notes.md"] == b"mine"
+    assert f"run/{layout.MANIFEST}" in hub.files
 
 
 def free_port() -> int:

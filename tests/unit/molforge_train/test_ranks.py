@@ -17,7 +17,9 @@ from molforge_eval.replay import verify
 from molforge_eval.run_directory import load
 from molforge_eval.validate import validate
 from molforge_train.checkpoints import checkpoint_folder
+from molforge_train.errors import RunFailedError
 from molforge_train.ranks import ALONE, Ranks, ranks_of
+from molforge_train.stages import check_processes
 from molforge_train.training_run import resume
 
 LAUNCHER = (
@@ -139,6 +141,7 @@ def test_a_run_whose_process_dies_and_whose_launcher_is_stopped_goes_on_to_what_
     [
         ({}, ALONE),
         ({"WORLD_SIZE": "1", "RANK": "0"}, ALONE),
+        ({"WORLD_SIZE": "", "RANK": ""}, ALONE),
         ({"WORLD_SIZE": "8", "RANK": "5", "LOCAL_RANK": "1"}, Ranks(5, 8, 1)),
         ({"OMPI_COMM_WORLD_SIZE": "2", "OMPI_COMM_WORLD_RANK": "1", "LOCAL_RANK": "1"}, Ranks(1, 2, 1)),
     ],
@@ -150,3 +153,9 @@ def test_a_launcher_numbers_the_processes(environment: dict[str, str], ranks: Ra
 def test_a_number_of_processes_that_is_none_is_refused() -> None:
     with pytest.raises(UsageError, match="RANK is '0' and WORLD_SIZE is 'two'"):
         ranks_of({"WORLD_SIZE": "two"})
+
+
+def test_processes_that_the_host_trainer_does_not_know_of_are_refused() -> None:
+    check_processes(2, Ranks(0, 2))
+    with pytest.raises(RunFailedError, match="started 2 processes, and the host trainer averages the gradients of 1"):
+        check_processes(1, Ranks(1, 2))

@@ -109,6 +109,13 @@ def test_a_run_that_is_being_written_is_not_gone_on_with(undisturbed: Path) -> N
         resume(undisturbed, quiet=True, say=str)
 
 
+def test_what_blocks_while_a_run_is_written_is_not_taken_for_another_writer(tmp_path: Path) -> None:
+    with pytest.raises(BlockingIOError), writing_alone(tmp_path):
+        raise BlockingIOError(11, "the terminal takes no more")
+    with writing_alone(tmp_path):
+        assert tmp_path.is_dir()
+
+
 def test_a_folder_that_holds_no_run_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UnreadableError, match="no manifest"):
         resume(tmp_path, quiet=True, say=str)
