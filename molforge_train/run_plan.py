@@ -122,6 +122,9 @@ def _machine_text(machine: Machine) -> str:
 def _spelled(value: object) -> str:
     if isinstance(value, Mapping):
         return ", ".join(f"{key} {number:g}" for key, number in value.items())
+    if isinstance(value, tuple):
+        told = (f"from step {phase.from_step} {phase.reward_mode}, {_spelled(phase.reward_weights)}" for phase in value)
+        return "; ".join(told) or "none"
     if value is None or isinstance(value, bool):
         return {None: "none", True: "yes", False: "no"}[value]
     return str(value)

@@ -10,7 +10,6 @@ import math
 from typing import Any, Literal, NamedTuple
 
 from molforge_env.errors import UsageError
-from molforge_env.models import REWARD_MODES
 
 Kind = Literal["whole", "number", "text", "switch", "weights", "phases"]
 Value = int | float | str | bool | dict[str, float] | list[dict[str, Any]] | None
@@ -18,6 +17,11 @@ Value = int | float | str | bool | dict[str, float] | list[dict[str, Any]] | Non
 LOSS_TYPES = ("grpo", "dr_grpo", "dapo", "bnpo", "cispo", "sapo", "luspo", "vespo")
 SCHEDULERS = ("linear", "cosine", "constant", "constant_with_warmup", "polynomial", "inverse_sqrt")
 _SWITCHES = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
+
+
+REWARD_MODES = ("assay_gated", "curriculum", "dense")
+MOST_PHASES = 64
+"""Both as the records have them, whose modules take too long to load for `--help`."""
 
 
 class Setting(NamedTuple):
@@ -151,7 +155,9 @@ def _is_of_kind(kind: Kind, value: object) -> bool:
     if kind == "weights":
         return isinstance(value, dict) and all(_is_of_kind("number", weight) for weight in value.values())
     if kind == "phases":
-        return isinstance(value, list) and all(isinstance(phase, dict) and _is_phase(phase) for phase in value)
+        if not isinstance(value, list) or len(value) > MOST_PHASES:
+            return False
+        return all(isinstance(phase, dict) and _is_phase(phase) for phase in value)
     if isinstance(value, bool) or kind == "switch":
         return isinstance(value, bool) and kind == "switch"
     if kind == "number":
@@ -195,7 +201,7 @@ def _wanted(setting: Setting, high: float | None) -> str:
         "text": "a text",
         "switch": "1 or 0",
         "weights": "a table of numbers",
-        "phases": "tables of from_step, reward_mode and reward_weights",
+        "phases": f"up to {MOST_PHASES} tables of from_step, reward_mode and reward_weights",
     }[setting.kind]
     if setting.low is not None and high is not None:
         return f"{words} from {setting.low:.10g} to {high:.10g}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -17,6 +17,9 @@ from molforge_eval.records.fields import (
     RunId,
     Sha256,
 )
+
+MOST_PHASES = 64
+"""A check nests a condition for each; thousands of them would end its process."""
 
 
 class RewardPhase(FrozenModel):
@@ -69,7 +72,7 @@ class Configuration(FrozenModel):
     """Sampled episodes a task."""
     reward_mode: RewardMode
     reward_weights: dict[str, float]
-    reward_phases: tuple[RewardPhase, ...] = ()
+    reward_phases: Annotated[tuple[RewardPhase, ...], Field(max_length=MOST_PHASES)] = ()
     """Pay of later steps, in order; until the first begins, `reward_mode` and `reward_weights` hold."""
     anti_farming: bool = False
     """An assay that was run before on the same molecule adds nothing to the part `step_rewards`."""

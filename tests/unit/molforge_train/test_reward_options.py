@@ -9,13 +9,17 @@ import orjson
 import pytest
 
 from molforge_env.errors import UsageError
+from molforge_env.models import REWARD_MODES
 from molforge_env.tools import ToolSession
 from molforge_eval import layout
+from molforge_eval.records.manifest import MOST_PHASES
 from molforge_eval.replay import verify
 from molforge_eval.sealing import seal_run
+from molforge_train import settings
 from molforge_train.config import preset_text, resolve
 from molforge_train.preflight import check
 from molforge_train.recording import read_clock
+from molforge_train.run_plan import setting_lines
 from molforge_train.training_run import train
 
 PAY = """
@@ -125,6 +129,23 @@ def test_a_phase_without_its_mode_is_refused_with_its_shape(tmp_path: Path) -> N
     (tmp_path / "phases.toml").write_text(preset_text("tiny-cpu") + wrong, "utf-8")
     with pytest.raises(UsageError, match="tables of from_step, reward_mode and reward_weights"):
         resolve(str(tmp_path / "phases.toml"), {}, {}, now=read_clock())
+
+
+def test_more_phases_than_a_manifest_may_have_are_refused_with_how_many_may_be(tmp_path: Path) -> None:
+    assert (settings.MOST_PHASES, settings.REWARD_MODES) == (MOST_PHASES, REWARD_MODES)
+    phase = '[[reward_phases]]\nfrom_step = 2\nreward_mode = "dense"\nreward_weights = { final_score = 1.0 }\n'
+    (tmp_path / "phases.toml").write_text(preset_text("tiny-cpu") + phase * 65, "utf-8")
+    with pytest.raises(UsageError, match="up to 64 tables"):
+        resolve(str(tmp_path / "phases.toml"), {}, {}, now=read_clock())
+
+
+def test_phases_are_spelled_in_the_plan_of_a_dry_run(tmp_path: Path) -> None:
+    (tmp_path / "phases.toml").write_text(preset_text("tiny-cpu") + PAY, "utf-8")
+    shown = list(setting_lines(resolve(str(tmp_path / "phases.toml"), {}, {}, now=read_clock())))
+
+    (line,) = [line for line in shown if line.startswith("reward_phases")]
+    assert "from step 2 assay_gated, " in line
+    assert "RewardPhase" not in line
 
 
 def test_noise_moves_the_readings_by_its_seed_and_neither_the_scores_nor_an_evaluation() -> None:
