@@ -36,7 +36,7 @@ def cli() -> None:
     """Play, measure and check the MolForge laboratory."""
 
 
-@cli.command()
+@cli.command(short_help="Search the best score that is possible, exactly.")
 @click.option("--scenario", help=_SCENARIO_HELP)
 @_suite_option
 @_seed_option
@@ -62,7 +62,7 @@ def ceiling(scenario: str | None, suite: str, seed: int | None, *, as_json: bool
             click.echo(f"  {tool} {' '.join(arguments.values())}".rstrip())
 
 
-@cli.command()
+@cli.command(short_help="Print what players without a model reach.")
 @_suite_option
 @click.option(
     "--episodes", type=click.IntRange(min=1), help="Random episodes a task [1000], or variants of each [16], one each."
@@ -108,7 +108,7 @@ def _print_ladder(ladder: Ladder) -> None:
         click.echo("  ".join(cells).rstrip())
 
 
-@cli.command()
+@cli.command(short_help="Play recorded episodes again and compare.")
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.pass_context
 def conformance(context: click.Context, files: tuple[Path, ...]) -> None:

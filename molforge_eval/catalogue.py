@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
+from difflib import get_close_matches
 from functools import cache
 from importlib import resources
 from typing import Any, Literal
@@ -23,6 +24,7 @@ Rule = Literal["R1", "R2", "R3", "R4", "R5", "R6", "R7", "R8"]
 LEVELS: tuple[Level, ...] = ("E0", "E1", "E2", "E3", "E4")
 
 SHOWN_CHARACTERS = 120
+_LONGEST_CODE = 60
 
 
 class CodeEntry(FrozenModel):
@@ -62,10 +64,12 @@ def entry_of(code: str) -> CodeEntry:
     """
     entry = codes().get(code)
     if entry is None:
+        near = get_close_matches(code[:_LONGEST_CODE], codes(), n=3)
+        hint = f"The nearest: {', '.join(near)}. " if near else ""
         raise UsageError(
             f"finding code {code!r} is not in the table",
             where="finding codes",
-            mend="`molforge-eval explain` without a code lists them all.",
+            mend=f"{hint}`molforge-eval explain` without a code lists them all.",
         )
     return entry
 

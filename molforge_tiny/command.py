@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 
-@click.command("warmstart")
+@click.command("warmstart", short_help="Make the built-in tiny model from nothing.")
 @click.option("--preset", default="tiny-cpu", show_default=True, help="Recipe to follow.")
 @click.option(
     "--out", type=click.Path(path_type=Path), help="New folder for the model.  [default: models/PRESET]", metavar="DIR"

@@ -78,7 +78,7 @@ def cli() -> None:
     """
 
 
-@cli.command()
+@cli.command(short_help="Train by GRPO, evaluated before and after.")
 @click.option("--preset", metavar="NAME|FILE", help="Shipped preset, or a TOML file. See `molforge-train presets`.")
 @click.option("--dry-run", is_flag=True, help="Show plan, memory and checks; load and write nothing.")
 @click.option("--quiet", is_flag=True, help="No progress on standard error.")
@@ -127,7 +127,7 @@ def grpo(preset: str | None, *, dry_run: bool, quiet: bool, **flags: str | None)
     resolved = with_found_adapter(resolved)
     check(resolved.configuration, environment)
     if dry_run:
-        click.echo(f"\nchecks\n  settings, model, adapter and folders are sound{_device_note(resolved, machine)}")
+        click.echo(f"\nchecks\n  settings, model, adapter and folders are sound{_here_refused(resolved, machine)}")
         click.echo("nothing was loaded and nothing was written")
         return EXIT_SOUND
     from molforge_train.training_run import train
@@ -146,10 +146,15 @@ def _assist(ranks: Ranks, preset: str | None, flags: Mapping[str, str | None], e
     return EXIT_SOUND
 
 
-def _device_note(resolved: Resolved, machine: Machine) -> str:
-    if resolved.configuration.device != "cuda" or machine.gpu is not None:
-        return ""
-    return "\n  device cuda: there is none on this machine that torch can use; the run itself would be refused here"
+def _here_refused(resolved: Resolved, machine: Machine) -> str:
+    from molforge_train.preflight import missing_packages
+
+    reasons = []
+    if missing := missing_packages():
+        reasons.append(f"packages: this environment has no {', '.join(missing)}; the `train` extra brings them")
+    if resolved.configuration.device == "cuda" and machine.gpu is None:
+        reasons.append("device cuda: there is none on this machine that torch can use")
+    return "".join(f"\n  {reason}; the run itself would be refused here" for reason in reasons)
 
 
 def _show_finished(finished: FinishedRun) -> int:
@@ -189,7 +194,7 @@ def resume(run_dir: Path, *, quiet: bool) -> int:
     return _show_finished(go_on(run_dir, quiet=quiet, say=click.echo, ranks=ranks))
 
 
-@cli.command()
+@cli.command(short_help="List the shipped presets, or print one.")
 @click.argument("name", required=False)
 def presets(name: str | None) -> None:
     """List the shipped presets, or print one with its reasons and with the origin of each value.

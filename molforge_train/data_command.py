@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from molforge_train.teachers import TeacherName
 
 
-@click.command("data")
+@click.command("data", short_help="Write conversations that teach the laboratory.")
 @click.option(
     "--out", type=click.Path(path_type=Path, dir_okay=False), required=True, metavar="FILE", help="New file, .jsonl."
 )
@@ -69,7 +69,7 @@ def command(out: Path, conversations: int, teachers: str, observation_length: st
         mixture=_mixture(teachers),
         observation_length="full" if observation_length == "full" else "compact",
     )
-    progress = Progress(conversations, quiet=quiet)
+    progress = Progress(conversations, quiet=quiet, unit="conversation")
     lines: list[bytes] = []
     played: Counter[str] = Counter()
     for place, item in enumerate(generate_transcripts(recipe, seed=seed), start=1):

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from molforge_train.delivery import Delivery
 
 
-@click.command("deliver")
+@click.command("deliver", short_help="Bring a sealed run to a folder or to the hub.")
 @click.argument("run_dir", type=click.Path(path_type=Path))
 @click.option(
     "--drive",

@@ -5,11 +5,12 @@ Checkpoints are made only where a batch of episodes is used up: the host keeps n
 
 from __future__ import annotations
 
+import os
 import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -21,14 +22,18 @@ if TYPE_CHECKING:
     from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
 
+_WAITING = "the run ends when the steps of this batch are done and saved; the same signal again ends it at once"
+
+
 class StopRequest:
     """Whether a signal or a lack of room has asked the run to end."""
 
-    def __init__(self, pause: float = 0.0) -> None:
+    def __init__(self, pause: float = 0.0, *, tells: bool = False) -> None:
         """Nothing asked yet.
 
         Args:
             pause: Seconds in which signals are one: a terminal sends it to all processes, and a launcher once more.
+            tells: Say on standard error that a signal was heard and what it waits for.
         """
         self.signal_name: str | None = None
         self.reason: str | None = None
@@ -37,6 +42,7 @@ class StopRequest:
         """A step or the sealing is under way and shall end first; else a signal takes effect at once."""
         self._pause = pause
         self._heard = -pause
+        self._tells = tells
 
     @property
     def is_wanted(self) -> bool:
@@ -57,6 +63,10 @@ class StopRequest:
         self._heard = now
         if again or not self.is_patient:
             raise KeyboardInterrupt
+        if self._tells:
+            # The stream of Python may be in the middle of a line here, and refuses a second writer.
+            with suppress(OSError):
+                os.write(2, f"{self.signal_name}: {_WAITING}\n".encode())
 
     def agreed(self, ranks: Ranks) -> tuple[str | None, str | None]:
         """Settle with all processes whether to end: the signal's name and the reason that any of them has.
@@ -71,13 +81,14 @@ class StopRequest:
 
 
 @contextmanager
-def listening(pause: float = 0.0) -> Iterator[StopRequest]:
+def listening(pause: float = 0.0, *, tells: bool = True) -> Iterator[StopRequest]:
     """Turn interrupt, terminate and hang-up into a stop request while the block runs.
 
     Args:
         pause: Seconds in which signals are one.
+        tells: Say that a signal was heard; one process of several does.
     """
-    request = StopRequest(pause)
+    request = StopRequest(pause, tells=tells)
     if threading.current_thread() is not threading.main_thread():
         # Only the main thread may set handlers; a run in another one cannot be stopped by a signal.
         yield request

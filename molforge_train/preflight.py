@@ -40,13 +40,18 @@ def check_packages(names: Sequence[str] = TRAIN_PACKAGES) -> None:
     Raises:
         MissingDependencyError: One of them is absent.
     """
-    missing = [name for name in names if importlib.util.find_spec(name) is None]
+    missing = missing_packages(names)
     if missing:
         raise MissingDependencyError(
             f"training needs {', '.join(missing)}, which this environment has not",
             where="python packages",
             mend='Install them, in a clone: pip install -c constraints.txt ".[train]"',
         )
+
+
+def missing_packages(names: Sequence[str] = TRAIN_PACKAGES) -> list[str]:
+    """List those packages that are absent; none is imported."""
+    return [name for name in names if importlib.util.find_spec(name) is None]
 
 
 def check(configuration: Configuration, environment: Mapping[str, str]) -> None:

@@ -14,11 +14,12 @@ _MINUTE = 60
 
 
 class Progress:
-    """The course of one run of `total` steps."""
+    """The course of work on `total` things of one kind."""
 
-    def __init__(self, total: int, *, quiet: bool) -> None:
+    def __init__(self, total: int, *, quiet: bool, unit: str = "step") -> None:
         """Show nothing yet."""
         self._total = total
+        self._unit = unit
         self._quiet = quiet
         self._live = sys.stderr.isatty()
         self._began = time.perf_counter()
@@ -32,7 +33,7 @@ class Progress:
             return
         spent = time.perf_counter() - self._began
         left = spent / (step - self._done) * (self._total - step)
-        text = f"step {step}/{self._total}  {figures}  {spent:.0f} s, {left:.0f} s left"
+        text = f"{self._unit} {step}/{self._total}  {figures}  {spent:.0f} s, {left:.0f} s left"
         # On a terminal the line is written over; erasing to its end needs no width.
         line = f"\r{text}\x1b[K" if self._live else f"{text}\n"
         self._quiet = not tell(f"{line}\n" if self._live and step == self._total else line)

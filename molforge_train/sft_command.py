@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 
-@click.command("sft")
+@click.command("sft", short_help="Tune a LoRA adapter on conversations.")
 @click.argument("data", type=click.Path(path_type=Path, exists=True, dir_okay=False))
 @click.option(
     "--base-model",

@@ -212,7 +212,7 @@ def _evaluate(stage: Stage, adapter: str | None, label: str, file: str) -> Evalu
     settings, record = stage.configuration, stage.record
     spec = PolicySpec("hf", settings.base_model, adapter)
     planned = sum(len(part.tasks) * len(part.seeds) for part in stage.plan.parts)
-    progress = Progress(planned, quiet=stage.quiet)
+    progress = Progress(planned, quiet=stage.quiet, unit="episode")
     scores: list[float] = []
 
     def show(episode: EpisodeRecord) -> None:

@@ -128,7 +128,7 @@ def assist(configuration: Configuration, ranks: Ranks) -> None:
 
 
 def _listening(ranks: Ranks) -> AbstractContextManager[StopRequest]:
-    return listening(_ONE_ACT if ranks.size > 1 else 0.0)
+    return listening(_ONE_ACT if ranks.size > 1 else 0.0, tells=ranks.is_first)
 
 
 def resume(folder: Path, *, quiet: bool, say: Say, ranks: Ranks = ALONE) -> FinishedRun:

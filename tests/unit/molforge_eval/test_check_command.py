@@ -235,6 +235,12 @@ def test_explain_without_a_code_lists_all_and_an_unknown_one_is_wrong_usage(
     assert mend == "  mend:  `molforge-eval explain` without a code lists them all."
 
 
+def test_explain_names_the_codes_nearest_to_a_misspelled_one(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("explain", "EPISODE_SEAL_DIFER") == 2
+
+    assert "The nearest: EPISODE_SEAL_DIFFERS" in capsys.readouterr().err.splitlines()[2]
+
+
 def test_a_limit_can_be_changed(built_run: Path) -> None:
     assert run("validate", built_run, "--quiet", "--limit", "line_bytes=200") == 1
 

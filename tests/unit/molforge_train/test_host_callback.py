@@ -13,7 +13,9 @@ from molforge_train.trainer_log import TrainerLog
 
 
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
-def test_a_signal_in_training_waits_for_the_step_and_the_old_handler_comes_back(name: str) -> None:
+def test_a_signal_in_training_waits_for_the_step_and_the_old_handler_comes_back(
+    name: str, capfd: pytest.CaptureFixture[str]
+) -> None:
     number = signal.Signals[name]
     # The tests themselves may run where a signal is ignored, as under `nohup`.
     outside = signal.signal(number, signal.SIG_DFL)
@@ -22,6 +24,7 @@ def test_a_signal_in_training_waits_for_the_step_and_the_old_handler_comes_back(
             stop.is_patient = True
             os.kill(os.getpid(), number)
             assert stop.signal_name == name
+            assert capfd.readouterr().err.startswith(f"{name}: the run ends when the steps of this batch are done")
             with pytest.raises(KeyboardInterrupt):
                 os.kill(os.getpid(), number)
 

@@ -28,6 +28,12 @@ def test_ten_plain_lines_are_shown_where_there_is_no_terminal(capsys: pytest.Cap
     assert [line.split()[1] for line in capsys.readouterr().err.splitlines()] == [f"{n}0/100" for n in range(1, 11)]
 
 
+def test_a_line_counts_what_is_done_by_its_own_name(capsys: pytest.CaptureFixture[str]) -> None:
+    Progress(1, quiet=False, unit="episode").show(1, "mean final score 0.2")
+
+    assert capsys.readouterr().err.startswith("episode 1/1  mean final score 0.2")
+
+
 def test_the_table_of_a_training_has_a_head_and_a_row_a_step(capsys: pytest.CaptureFixture[str]) -> None:
     table = TrainingTable(80, quiet=False)
     figures = BatchFigures(reward=0.4127, strict_score=0.21, submit_rate=1 / 3, veto_rate=0.04, no_call_rate=0.125)

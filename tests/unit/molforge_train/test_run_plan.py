@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import importlib.util
 import re
 import subprocess
 import sys
@@ -105,6 +106,17 @@ def test_a_plan_for_another_machine_says_that_this_one_has_no_such_device(tmp_pa
     assert "the run itself would be refused here" in shown
     assert "unknown free: this machine has no GPU that torch can use" in shown
     assert "adapter        a new one" in shown
+
+
+def test_a_plan_without_the_packages_of_training_says_that_the_run_would_be_refused(
+    tmp_path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    find = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name in {"torch", "trl"} else find(name))
+    shown = told("grpo", "--dry-run", "--preset", "tiny-cpu", "--output-root", str(tmp_path))
+
+    assert "packages: this environment has no torch, trl; the `train` extra brings them" in shown
+    assert "the run itself would be refused here" in shown
 
 
 def test_a_plan_that_does_not_fit_names_the_levers() -> None:
