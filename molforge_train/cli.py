@@ -103,7 +103,7 @@ def grpo(preset: str | None, *, dry_run: bool, quiet: bool, **flags: str | None)
     from molforge_train.config import Resolved, choose_preset, process_environment, resolve, stray_variables
     from molforge_train.machine import look_at_machine
     from molforge_train.preflight import check
-    from molforge_train.ranks import ranks_of
+    from molforge_train.ranks import is_alone_unasked, ranks_of
     from molforge_train.recording import read_clock
 
     environment = process_environment()
@@ -115,6 +115,9 @@ def grpo(preset: str | None, *, dry_run: bool, quiet: bool, **flags: str | None)
     machine = look_at_machine(environment)
     if machine.idle_reason is not None:
         click.echo(f"warning: {machine.idle_reason}", err=True)
+    if is_alone_unasked(environment):
+        asked = "accelerate was asked for several processes and started one; docs/scale.md says how to start them"
+        click.echo(f"warning: {asked}", err=True)
     choice = choose_preset(preset, flags, environment, machine)
     resolved = resolve(choice.preset, flags, environment, now=read_clock())
     origin = resolved.sources["preset"] if preset is not None else "default"

@@ -121,11 +121,14 @@ def untested_versions(installed: Mapping[str, str] | None = None) -> Iterator[st
 
 
 def quieten_libraries() -> None:
-    """Switch off the bars and notes of the host libraries."""
+    """Switch off the bars and notes of the host libraries, and their reports to their makers."""
     # Their bars and notes would stand between the command's own lines.
     import datasets
+    import huggingface_hub.constants
     import transformers
 
+    # TRL would tell the hub what kind of model is trained on what device: a run talks to nobody unasked.
+    huggingface_hub.constants.HF_HUB_DISABLE_TELEMETRY = True
     # A hub that cannot be reached is told once, in three lines, not at every try.
     logging.getLogger("huggingface_hub").setLevel(logging.ERROR)
     datasets.disable_progress_bars()

@@ -100,6 +100,18 @@ def ranks_of(environment: Mapping[str, str]) -> Ranks:
     return ALONE
 
 
+def is_alone_unasked(environment: Mapping[str, str]) -> bool:
+    """Tell whether accelerate was asked for several processes and started one.
+
+    Its launcher for processors names a meeting place when several are wanted, and starts them only through MPI.
+
+    Args:
+        environment: Variables of the process.
+    """
+    wanted = "ACCELERATE_MIXED_PRECISION" in environment and "MASTER_ADDR" in environment
+    return wanted and not any(names[1] in environment for names in _NAMES)
+
+
 def is_lost(error: BaseException) -> bool:
     """Tell whether an error says that another process has ended."""
     return any(words in str(error).lower() for words in _LOST)

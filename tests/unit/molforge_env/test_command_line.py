@@ -131,6 +131,12 @@ def test_help_is_no_failure(capsys) -> None:
     assert "--count" in capsys.readouterr().out
 
 
+def test_what_stands_at_the_end_is_left_to_the_system() -> None:
+    told = _run_apart("import atexit, gc; atexit.register(lambda: print(gc.get_freeze_count() > 0))", "")
+
+    assert (told.returncode, told.stdout, told.stderr) == (0, "True\n", "")
+
+
 def test_a_reader_that_goes_away_is_no_error() -> None:
     program = (
         "import click; from molforge_env.command_line import run\n"

@@ -5,11 +5,12 @@ import sys
 import tomllib
 from pathlib import Path
 
+import huggingface_hub.constants
 import pytest
 
 import molforge_train
 from molforge_env.errors import MissingDependencyError
-from molforge_train.host_libraries import import_host, untested_versions
+from molforge_train.host_libraries import import_host, quieten_libraries, untested_versions
 
 ROOT = Path(__file__).parents[3]
 TESTED = tomllib.loads((Path(molforge_train.__file__).parent / "tested_versions.toml").read_text())
@@ -92,3 +93,9 @@ def test_the_tested_series_are_those_of_the_constraints() -> None:
     pinned = dict(line.split("==") for line in (ROOT / "constraints.txt").read_text().splitlines() if "==" in line)
 
     assert {name: ".".join(pinned[name].split(".")[:2]) for name in TESTED} == TESTED
+
+
+def test_nothing_is_told_to_the_makers_of_the_libraries() -> None:
+    quieten_libraries()
+
+    assert huggingface_hub.constants.HF_HUB_DISABLE_TELEMETRY
