@@ -5,9 +5,13 @@ import signal
 import subprocess
 import sys
 import time
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import orjson
+import psutil
 import pytest
 
 from benchmarks import kills
@@ -18,55 +22,79 @@ from molforge_eval.run_directory import load
 from molforge_eval.validate import validate
 from molforge_train.checkpoints import checkpoint_folder
 from molforge_train.errors import RunFailedError
-from molforge_train.ranks import ALONE, Ranks, ranks_of
+from molforge_train.ranks import ALONE, Ranks, is_alone_unasked, ranks_of
 from molforge_train.stages import check_processes
 from molforge_train.training_run import resume
 
-LAUNCHER = (
-    "-m",
-    "torch.distributed.run",
-    "--standalone",
-    "--nproc_per_node",
-    "2",
-    "--shutdown-timeout",
-    "200",
-    "-m",
-    "molforge_train.cli",
-)
+TORCHRUN = ("torch.distributed.run", "--standalone", "--nproc_per_node", "2", "--shutdown-timeout", "200")
+ACCELERATE = ("accelerate.commands.launch", "--multi_gpu", "--num_processes", "2")
 FLAGS = (*kills.FLAGS, "--max-steps", "4")
+SHORTER = (*FLAGS, "--run-before-eval", "0")
+LONGEST = 280.0
+SECRETS = {"WANDB_API_KEY": "0f" * 20, "HF_TOKEN": "hf_" + "kept0to1its2self3" * 2}
 
 
-def start(root: Path, *words: str) -> subprocess.Popen[bytes]:
-    """Start two processes that train together."""
-    with (root / "out").open("ab") as out:
-        return subprocess.Popen([sys.executable, "-P", *LAUNCHER, *words, "--quiet"], stdout=out, stderr=out, cwd=root)
+class Launch:
+    """Two processes that train together, and what they say."""
+
+    def __init__(self, root: Path, launcher: tuple[str, ...], *words: str) -> None:
+        self._out = root / "out"
+        command = [sys.executable, "-P", "-m", *launcher, "-m", "molforge_train.cli", *words, "--quiet"]
+        with self._out.open("ab") as out:
+            self.process = subprocess.Popen(command, stdout=out, stderr=out, cwd=root, env={**os.environ, **SECRETS})
+        self._end = time.monotonic() + LONGEST
+
+    @property
+    def said(self) -> str:
+        return self._out.read_text("utf-8")
+
+    def wait(self) -> int:
+        """Wait for the end within the limit, and return the exit code."""
+        try:
+            return self.process.wait(max(1.0, self._end - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            pytest.fail(f"not over after {LONGEST:.0f} s; it said:\n{self.said}")
+
+    def wait_for_row(self, folder: Path, step: int) -> None:
+        """Wait until a step stands in the trainer log."""
+        while time.monotonic() < self._end and self.process.poll() is None:
+            rows = [orjson.loads(row) for row in kills.lines_of(folder, layout.TRAINER_LOG)]
+            if any(row["type"] == "train" and row["step"] >= step for row in rows):
+                return
+            time.sleep(0.02)
+        pytest.fail(f"step {step} never came; it said:\n{self.said}")
+
+    def process_of_rank(self, rank: int) -> psutil.Process:
+        """Find a process of the run by its number."""
+        for child in psutil.Process(self.process.pid).children(recursive=True):
+            if child.environ().get("RANK") == str(rank):
+                return child
+        raise LookupError(rank)
+
+    def clear(self) -> None:
+        """End what is left."""
+        if self.process.poll() is None:
+            launcher = psutil.Process(self.process.pid)
+            for process in (*launcher.children(recursive=True), launcher):
+                process.kill()
+            self.process.wait()
 
 
-def wait_for_row(process: subprocess.Popen[bytes], folder: Path, step: int, resumes: int = 0) -> None:
-    """Wait until a step stands in the trainer log after so many resumes."""
-    end = time.monotonic() + 200
-    while process.poll() is None and time.monotonic() < end:
-        rows = [orjson.loads(row) for row in kills.lines_of(folder, layout.TRAINER_LOG)]
-        marks = [row for row in rows if row["type"] == "resume"]
-        if rows and len(marks) == resumes and rows[-1]["type"] == "train" and rows[-1]["step"] >= step:
-            return
-        time.sleep(0.02)
-
-
-def process_of_rank(launcher: subprocess.Popen[bytes], rank: int) -> int:
-    """Find a process of the run by its number."""
-    for child in Path(f"/proc/{launcher.pid}/task/{launcher.pid}/children").read_text().split():
-        if f"RANK={rank}".encode() in Path(f"/proc/{child}/environ").read_bytes().split(b"\0"):
-            return int(child)
-    raise LookupError(rank)
+@contextmanager
+def launch(root: Path, launcher: tuple[str, ...], *words: str) -> Iterator[Launch]:
+    """Start two processes that train together, and leave none of them behind."""
+    started = Launch(root, launcher, *words)
+    try:
+        yield started
+    finally:
+        started.clear()
 
 
 @pytest.fixture(scope="module")
 def together(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("together")
-    process = start(root, "grpo", *FLAGS, "--output-root", str(root))
-
-    assert process.wait(300) == 0, (root / "out").read_text()
+    with launch(root, ACCELERATE, "grpo", *FLAGS, "--output-root", str(root)) as run:
+        assert run.wait() == 0, run.said
     return root / "killed"
 
 
@@ -109,31 +137,47 @@ def test_what_one_process_says_is_told_once(together: Path) -> None:
     assert len([line for line in said if line.startswith("after training: greedy")]) == 1
 
 
-def test_a_run_whose_process_dies_and_whose_launcher_is_stopped_goes_on_to_what_it_would_have_been(
-    together: Path, tmp_path: Path
-) -> None:
-    folder = tmp_path / "killed"
-    process = start(tmp_path, "grpo", *FLAGS, "--run-before-eval", "0", "--output-root", str(tmp_path))
-    wait_for_row(process, folder, 3)
-    os.kill(process_of_rank(process, 1), signal.SIGKILL)
+def test_no_secret_of_the_environment_is_in_a_record_or_in_what_is_said(together: Path) -> None:
+    with zipfile.ZipFile(together.with_name("killed.zip")) as archive:
+        held = {name: archive.read(name) for name in archive.namelist()}
+    files = {str(path): path.read_bytes() for path in together.parent.rglob("*") if path.is_file()}
 
-    assert process.wait(300) != 0
+    assert len(held) > 10
+    assert len(files) > 10
+    for value in SECRETS.values():
+        assert [name for name, data in (held | files).items() if value.encode() in data] == []
+
+
+def test_a_run_whose_process_dies_goes_on_to_what_it_would_have_been(together: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "killed"
+    with launch(tmp_path, TORCHRUN, "grpo", *SHORTER, "--output-root", str(tmp_path)) as run:
+        run.wait_for_row(folder, 3)
+        run.process_of_rank(1).kill()
+        assert run.wait() != 0, run.said
     manifest = load(folder).manifest
     assert (manifest.status, manifest.status_reason) == ("failed", "another of the 2 processes ended")
     assert (folder / layout.CHECKSUMS).exists()
     with pytest.raises(UsageError, match="2 processes began the run, and 1 would go on with it"):
         resume(folder, quiet=True, say=str)
 
-    process = start(tmp_path, "resume", str(folder))
-    wait_for_row(process, folder, 3, resumes=1)
-    process.send_signal(signal.SIGTERM)
-    assert process.wait(300) != 0
-    manifest = load(folder).manifest
-    assert (manifest.status, manifest.status_reason) == ("interrupted", "SIGTERM after step 4 of 4")
-
-    assert start(tmp_path, "resume", str(folder)).wait(300) == 0, (tmp_path / "out").read_text()
+    with launch(tmp_path, TORCHRUN, "resume", str(folder)) as run:
+        assert run.wait() == 0, run.said
     assert list(kills.faults_of_finished(folder, together)) == []
     assert load(folder).manifest.status == "complete"
+
+
+def test_a_signal_to_the_launcher_lets_the_step_end_and_seals_the_run(tmp_path: Path) -> None:
+    folder = tmp_path / "killed"
+    with launch(tmp_path, TORCHRUN, "grpo", *SHORTER, "--output-root", str(tmp_path)) as run:
+        run.wait_for_row(folder, 1)
+        run.process.send_signal(signal.SIGTERM)
+        assert run.wait() != 0, run.said
+
+    manifest = load(folder).manifest
+    assert (manifest.status, manifest.steps_completed) == ("interrupted", 2), manifest.status_reason
+    assert manifest.status_reason == "SIGTERM after step 2 of 4"
+    assert {item.code for item in validate(folder).findings} <= kills.SMALL | {"RUN_INCOMPLETE"}
+    assert checkpoint_folder(folder).exists()
 
 
 @pytest.mark.parametrize(
@@ -159,3 +203,17 @@ def test_processes_that_the_host_trainer_does_not_know_of_are_refused() -> None:
     check_processes(2, Ranks(0, 2))
     with pytest.raises(RunFailedError, match="started 2 processes, and the host trainer averages the gradients of 1"):
         check_processes(1, Ranks(1, 2))
+
+
+@pytest.mark.parametrize(
+    ("environment", "alone"),
+    [
+        # What accelerate 1.15 sets for `--cpu --num_processes 2`, for one process, and for `--multi_gpu`.
+        ({"ACCELERATE_MIXED_PRECISION": "no", "ACCELERATE_USE_CPU": "True", "MASTER_ADDR": "127.0.0.1"}, True),
+        ({"ACCELERATE_MIXED_PRECISION": "no", "ACCELERATE_USE_CPU": "True"}, False),
+        ({"ACCELERATE_MIXED_PRECISION": "no", "MASTER_ADDR": "127.0.0.1", "RANK": "0", "WORLD_SIZE": "2"}, False),
+        ({"MASTER_ADDR": "127.0.0.1"}, False),
+    ],
+)
+def test_one_process_where_several_were_asked_for_is_noticed(environment: dict[str, str], alone: bool) -> None:
+    assert is_alone_unasked(environment) is alone
