@@ -30,7 +30,7 @@ TORCHRUN = ("torch.distributed.run", "--standalone", "--nproc_per_node", "2", "-
 ACCELERATE = ("accelerate.commands.launch", "--multi_gpu", "--num_processes", "2")
 FLAGS = (*kills.FLAGS, "--max-steps", "4")
 SHORTER = (*FLAGS, "--run-before-eval", "0")
-LONGEST = 280.0
+LONGEST = 480.0
 SECRETS = {"WANDB_API_KEY": "0f" * 20, "HF_TOKEN": "hf_" + "kept0to1its2self3" * 2}
 
 
