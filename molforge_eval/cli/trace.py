@@ -60,8 +60,8 @@ def trace(run_dir: str, *, asked: tuple[str, ...], shown: int | str, form: str) 
 
     Each number is computed again from the rows as they stand now, what a check has counted by checking and playing the
     run again, and each file is hashed and compared with the seal.
-    Exit codes: 0 every number is what its rows give, 1 one is not or a file differs from its seal, 2 wrong usage or no
-    such number, 3 a run that cannot be read.
+    Exit codes: 0 every number is what its rows give, 1 one is not, or a file differs from its seal, is sealed and
+    absent or cannot be read, 2 wrong usage or no such number, 3 a run that cannot be read.
     """
     from molforge_eval.canonical import file_bytes
     from molforge_eval.cli.inputs import ended_like_a_key, expand_run

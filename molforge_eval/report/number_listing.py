@@ -65,12 +65,14 @@ def _together(pattern: str, numbers: Sequence[Number]) -> NumberRow:
 
 
 def _common_name(name: str) -> str:
-    """Leave the star of a name out: each number says itself what stands for it.
+    """Leave the star of a name out, or a gap where words stand around it: each number says itself what stands there.
 
-    >>> _common_name("*, before, sampled"), _common_name("Mean score of the reference policy *")
-    ('Before, sampled', 'Mean score of the reference policy')
+    >>> _common_name("*, before, sampled"), _common_name("Looked at: *"), _common_name("*: vetoed by the *")
+    ('Before, sampled', 'Looked at', 'Vetoed by the …')
+    >>> _common_name("Submissions * training of one molecule"), _common_name("Seed *, *, before")
+    ('Submissions … training of one molecule', 'Seed …, …, before')
     """
-    rest = re.sub(r"^\*(?:, \*)*[,:] | ?\*", "", name)
+    rest = re.sub(r"^\*(?:, \*)*[,:] |[,:] \*$", "", name).replace("*", "…")
     return rest[:1].upper() + rest[1:]
 
 

@@ -25,7 +25,7 @@ from molforge_eval.report.number_rows import TABLES, NumberRows, Row
 from molforge_eval.report.number_rules import rule_of
 from molforge_eval.report.recount import is_near
 from molforge_eval.report.trace_checks import OF_CHECKS, OnEpisodes, count_again, why_not_counted
-from molforge_eval.report.trace_files import FileHashes, TracedFile
+from molforge_eval.report.trace_files import UNSOUND, FileHashes, TracedFile
 from molforge_eval.report.trace_points import CurvePoint, find_point, is_address
 from molforge_eval.report.trace_subject import Subject
 
@@ -103,7 +103,7 @@ class Trace(FrozenModel):
     def is_sound(self) -> bool:
         """Tell whether every number is what its records give, and every file what was sealed."""
         return all(
-            number.standing != "differs" and all(file.standing != "differs from the seal" for file in number.files)
+            number.standing != "differs" and all(file.standing not in UNSOUND for file in number.files)
             for number in self.numbers
         )
 

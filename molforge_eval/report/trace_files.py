@@ -13,8 +13,17 @@ from molforge_eval.report.trace_subject import Subject
 from molforge_eval.sealing import checksum_of
 
 FileStanding = Literal[
-    "as sealed", "differs from the seal", "not sealed", "absent", "no file of the run", "ships with the product"
+    "as sealed",
+    "differs from the seal",
+    "not sealed",
+    "absent",
+    "unreadable",
+    "sealed and absent",
+    "no file of the run",
+    "ships with the product",
 ]
+UNSOUND: frozenset[FileStanding] = frozenset({"differs from the seal", "unreadable", "sealed and absent"})
+"""What bars that a number is taken for what its records give."""
 
 
 class TracedFile(FrozenModel):
@@ -57,8 +66,18 @@ class FileHashes:
             sha256=now,
             sealed_sha256=sealed,
             packet_sha256=packet,
-            standing="ships with the product" if path in SHIPPED else _standing(path, now, sealed, packet),
+            standing=self._standing(path, now, sealed, packet),
         )
+
+    def _standing(self, path: str, now: str | None, sealed: str | None, packet: str | None) -> FileStanding:
+        if path in SHIPPED:
+            return "ships with the product"
+        if now is None and not self._run.may_lack(path):
+            if path in self._run.files or any(found.where.file == path for found in self._run.findings):
+                return "unreadable"
+            if sealed or packet:
+                return "sealed and absent"
+        return _standing(path, now, sealed, packet)
 
     def _hash(self, path: str) -> str | None:
         if path in SHIPPED:

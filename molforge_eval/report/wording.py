@@ -5,6 +5,7 @@ Templates place and word; they compute nothing. What they may call is listed her
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from itertools import zip_longest
@@ -118,6 +119,7 @@ def _opened(folders: Sequence[Path]) -> Environment:
     environment.filters.update(
         quote=quote,
         aligned=aligned,
+        commands=commands,
         drawn=drawn,
         halves=halves,
         model_name=model_name,
@@ -192,6 +194,17 @@ def halves(items: Sequence[Item]) -> tuple[Sequence[Item], Sequence[Item]]:
 def drawn(words: Mapping[str, Item], figures: Mapping[str, Picture]) -> list[tuple[str, Item]]:
     """Keep the entries whose chart was drawn, in their order."""
     return [(name, entry) for name, entry in words.items() if name in figures]
+
+
+def commands(text: str) -> Markup:
+    """Set what stands between back quotes as code; the text is escaped, and a back quote without its other one stays.
+
+    >>> commands("run `molforge-eval verify <run>` & see")
+    Markup('run <code>molforge-eval verify &lt;run&gt;</code> &amp; see')
+    """
+    parts = re.split(r"`([^`]+)`", text)
+    set_in_code = [Markup("<code>{}</code>").format(part) if place % 2 else part for place, part in enumerate(parts)]
+    return Markup().join(set_in_code)
 
 
 def model_name(name: str) -> str:

@@ -270,3 +270,29 @@ def test_rows_of_the_host_trainers_own_file_are_found_in_it(old_copy, name, head
 
     assert (row.file, row.pointer) == (name, f"{head}/0/reward")
     assert f'"reward": {row.value}' in (old_copy / name).read_text().splitlines()[row.line - 1]
+
+
+@pytest.mark.parametrize("with_packet", [True, False])
+@pytest.mark.parametrize(("hidden", "standing"), [(False, "sealed and absent"), (True, "unreadable")])
+def test_a_sealed_file_that_is_gone_or_cannot_be_read_is_code_1(
+    packed, tmp_path, capsys, with_packet, hidden, standing
+) -> None:
+    root = Path(shutil.copytree(packed, tmp_path / "run"))
+    (root / layout.AFTER).unlink()
+    if hidden:
+        (root / layout.AFTER).mkdir()
+    if not with_packet:
+        (root / layout.EVIDENCE).unlink()
+    code, out, _ = ask(str(root), "score.mean.after", capsys=capsys)
+
+    assert code == 1
+    assert f"{layout.AFTER}  {standing}" in out
+
+
+def test_an_evaluation_that_was_never_sealed_is_only_said_to_be_absent(run_copy, capsys) -> None:
+    (run_copy / layout.AFTER).unlink()
+    (run_copy / layout.CHECKSUMS).unlink()
+    code, out, _ = ask(str(run_copy), "score.mean.after", capsys=capsys)
+
+    assert code == 0
+    assert f"{layout.AFTER}  absent" in out

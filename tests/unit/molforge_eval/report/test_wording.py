@@ -58,3 +58,12 @@ def test_files_of_one_part_are_named_together(evidence_of) -> None:
     (row,) = rows_of([number], (), on_paper=False)
 
     assert places_of(row) == [("eval_before_training.json and eval_after_training.json", "/episodes/*/final_score")]
+
+
+def test_numbers_that_share_a_row_have_a_name_without_a_hole(evidence_of) -> None:
+    numbers = evidence_of("improved").numbers
+    rows = rows_of(numbers, {number.id for number in numbers}, on_paper=True)
+    names = [row.name for row in rows]
+
+    assert {"Submissions … training", "Looked at", "Seed …, …, before", "Mean … training"} <= set(names)
+    assert [name for name in names if "*" in name or ",," in name or name.endswith((":", ","))] == []
