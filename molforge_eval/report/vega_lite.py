@@ -53,8 +53,8 @@ def fixed(value: Any) -> Channel:
     return {"value": value}
 
 
-def mark(kind: str, **style: Any) -> alt.MarkDef:
-    """Say what a row is drawn as."""
+def mark(kind: Any, **style: Any) -> alt.MarkDef:
+    """Say what a row is drawn as: `kind` is a mark of Vega-Lite, which Altair types as its own list of words."""
     import altair as alt
 
     return alt.MarkDef(type=kind, **style)
