@@ -40,11 +40,15 @@ class Nearest(NamedTuple):
     """The first of them, from 1, in the text that was asked about."""
 
 
-@cache
 def known_templates() -> Mapping[str, str]:
     """Read the templates that the installed trainer knows, by name; none when it is not installed."""
     spec = importlib.util.find_spec(_HOST)
-    folders = [Path(place) / "chat_templates" for place in (spec.submodule_search_locations or ())] if spec else []
+    return _templates_of(tuple(spec.submodule_search_locations or ()) if spec else ())
+
+
+@cache
+def _templates_of(places: tuple[str, ...]) -> Mapping[str, str]:
+    folders = [Path(place) / "chat_templates" for place in places]
     files = sorted(path for folder in folders for path in folder.glob("*.jinja") if not path.stem.endswith(_TRAINING))
     return {path.stem: path.read_text("utf-8") for path in files}
 

@@ -71,8 +71,8 @@ def test_a_chat_trainer_finds_the_keys_that_it_reads(file: Path) -> None:
 def test_progress_goes_to_standard_error(tmp_path: Path) -> None:
     answer = run("--out", str(tmp_path / "a.jsonl"), "--conversations", "4")
 
-    assert "step 4/4" in answer.stderr
-    assert "step" not in answer.stdout
+    assert "conversation 4/4" in answer.stderr
+    assert "conversation 4/4" not in answer.stdout
 
 
 def test_a_file_that_exists_is_left_alone(file: Path) -> None:

@@ -10,6 +10,7 @@ import pytest
 from molforge_eval.canonical import plain
 from molforge_eval.report.evidence import Evidence
 from molforge_eval.report.figures import GROUPS, NARROW, SINGLES, charts_of
+from molforge_eval.report.vega_lite import specification_of
 
 CASES = ("improved", "incomplete", "no plan", "sound", "logs missing")
 
@@ -29,8 +30,8 @@ def data_of(specification: Any) -> Iterator[dict[str, Any]]:
     """Every row of data in a chart."""
     if isinstance(specification, dict):
         for key, item in specification.items():
-            if key == "values" and isinstance(item, list):
-                yield from (row for row in item if isinstance(row, dict))
+            if key == "datasets":
+                yield from (row for rows in item.values() for row in rows)
             else:
                 yield from data_of(item)
     elif isinstance(specification, list):
@@ -64,7 +65,7 @@ def test_every_point_of_a_curve_is_one_of_the_evidence(evidence) -> None:
             continue
         points = [point for series in chart.series for point in at(value, series.pointer)]
         known = {(point[1], number) for point in points for number in point[2:4] if number is not None}
-        for row in data_of(charts[chart.name]):
+        for row in data_of(specification_of(charts[chart.name])):
             for key in ("value", "average"):
                 if row.get(key) is not None and "step" in row:
                     assert (row["step"], row[key]) in known, chart.name
@@ -78,7 +79,7 @@ def test_every_score_of_the_first_chart_is_a_number_of_the_evidence(evidence) ->
     values = {evidence.number(number_id).value for number_id in chart.series[0].numbers}
     drawn = [
         row[key]
-        for row in data_of(charts_of(evidence)["hero"])
+        for row in data_of(specification_of(charts_of(evidence)["hero"]))
         for key in ("value", "end")
         if isinstance(row.get(key), float)
     ]

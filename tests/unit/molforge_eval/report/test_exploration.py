@@ -7,6 +7,7 @@ from molforge_eval.report.exploration import ceiling_molecules, explore, submiss
 from molforge_eval.report.molecule_map import SIDE, molecule_map, place_of, shade_of
 from molforge_eval.report.number_book import NumberBook
 from molforge_eval.report.scores import Sides
+from molforge_eval.report.vega_lite import specification_of
 from molforge_eval.rollout_table import ROLLOUT_SCHEMA
 
 
@@ -124,7 +125,7 @@ def test_a_shade_names_its_range(visits, words) -> None:
 
 def test_the_map_holds_a_mark_for_each_submitted_molecule_and_each_ceiling() -> None:
     exploration, _ = numbers_of(log(*LINES))
-    tables = molecule_map(exploration).to_dict(validate=False)["datasets"].values()
+    tables = specification_of(molecule_map(exploration))["datasets"].values()
     marks = [(row["sign"], row["times"]) for rows in tables for row in rows if "sign" in row]
 
     assert sorted(marks) == [("ceiling", "easy, medium"), ("ceiling", "hard")]

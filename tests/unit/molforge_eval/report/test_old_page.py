@@ -150,12 +150,13 @@ def test_a_lone_surrogate_leaves_a_page_that_can_be_written(page_of) -> None:
 @pytest.mark.parametrize("case", PRINTED)
 def test_the_paper_has_its_first_page_on_one_sheet(old_evidence_of, figures_of, case, tmp_path) -> None:
     evidence = old_evidence_of(case)
-    if case != "hostile":
+    templates = None if case == "hostile" else tmp_path
+    if templates:
         # One whole paper is enough: the other chapters cost most of its time.
         (tmp_path / "sections").mkdir()
         chapter = '<section id="criteria" class="chapter"><h2>Results per task</h2></section>'
         (tmp_path / "sections" / "old_all.html.j2").write_text(chapter)
-    data = render_paper(evidence, figures_of(case), (), templates=tmp_path)
+    data = render_paper(evidence, figures_of(case), (), templates=templates)
     sheets = [page.extract_text() for page in pypdf.PdfReader(io.BytesIO(data)).pages]
     word = {"inconclusive": "Inconclusive", "incomplete": "Incomplete", "withheld": "Withheld"}
 

@@ -12,6 +12,7 @@ from molforge_eval.report.page import render_page
 from molforge_eval.report.paper import write_markup
 from molforge_eval.report.recount import recount
 from molforge_eval.report.trace_subject import open_subject
+from molforge_eval.report.vega_lite import specification_of
 from molforge_eval.run_directory import load
 
 SENTENCE = "Stops that training went on after: "
@@ -50,8 +51,9 @@ def test_every_curve_over_steps_has_a_dashed_rule_there(resumed_evidence: Eviden
     def rules(evidence: Evidence) -> dict[str, list[object]]:
         found = {}
         for name, chart in charts_of(evidence).items():
-            dashed = [part for part in chart.get("layer", []) if part.get("mark", {}).get("strokeDash") == [3, 3]]
-            found[name] = [row for part in dashed for row in part["data"]["values"]]
+            drawn = specification_of(chart)
+            dashed = [part for part in drawn.get("layer", []) if part.get("mark", {}).get("strokeDash") == [3, 3]]
+            found[name] = [row for part in dashed for row in drawn["datasets"][part["data"]["name"]]]
         return found
 
     marked = rules(resumed_evidence)
