@@ -42,6 +42,7 @@ bench: $(STAMP)  ## Measure the speeds that the README states, and attack the va
 soak: $(STAMP)  ## Look for drift and leaks over a long run; kill a run twenty times.
 	$(BIN)/python -m benchmarks.soak
 	$(BIN)/python -m benchmarks.kills
+	$(BIN)/python -m benchmarks.long_run
 	$(BIN)/python -m benchmarks.fuzz
 	$(BIN)/python -m benchmarks.guided_fuzz
 

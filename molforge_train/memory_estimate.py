@@ -28,6 +28,8 @@ from molforge_train.prompts import prompt_rows
 
 NEW_RANK = 16
 _SINGLE, _HALF, _DOUBLE = 4, 2, 8
+_FOUR_BITS = 0.5 + 1 / 64 + 4 / (64 * 256)
+"""Bytes of a number in NF4: four bits, a scale of one byte for 64 numbers, and one of four bytes for 256 of those."""
 _TILE_TOKENS, _TILE_VOCABULARY = 4096, 32768
 """The largest tile of logits of an update (`trl.kernels.chunked_logprob`)."""
 _SHORT = 1024
@@ -72,6 +74,8 @@ class Shapes(NamedTuple):
     """What the estimate needs of a base model."""
 
     parameters: int
+    linear: int
+    """Numbers of the linear layers, the ones that quantization makes smaller."""
     adapted: int
     """Numbers of a new adapter over all linear layers."""
     vocabulary: int
@@ -94,7 +98,11 @@ def estimate_memory(settings: Configuration, machine: Machine) -> Estimate:
     is_gpu = settings.device == "cuda" or (settings.device == "auto" and machine.gpu is not None)
     wide = _HALF if settings.dtype == "bfloat16" or (settings.dtype == "auto" and is_gpu) else _SINGLE
     found = shapes_of(settings.base_model)
-    terms = list(_known(settings, found, wide=wide, is_gpu=is_gpu) if isinstance(found, Shapes) else _unknown(found))
+    terms = list(
+        _known(settings, found, wide=wide, is_gpu=is_gpu, machine=machine)
+        if isinstance(found, Shapes)
+        else _unknown(found)
+    )
     terms.append(
         Term("CUDA context", _CONTEXT, "a usual figure")
         if is_gpu
@@ -102,7 +110,7 @@ def estimate_memory(settings: Configuration, machine: Machine) -> Estimate:
     )
     free, where = _free(machine, is_gpu=is_gpu)
     phases = [phase for phase in dict.fromkeys(term.phase for term in terms) if phase]
-    if not phases:
+    if not phases or any(term.size is None for term in terms):
         return Estimate(tuple(terms), None, "", free, where)
     sizes = {phase: sum(term.size or 0 for term in terms if term.phase in ("", phase)) for phase in phases}
     worst = max(sizes, key=lambda phase: sizes[phase])
@@ -172,25 +180,52 @@ def adapter_parameters(settings: Configuration) -> int | None:
     return found.adapted if isinstance(found, Shapes) else None
 
 
-def _known(settings: Configuration, base: Shapes, *, wide: int, is_gpu: bool) -> Iterator[Term]:
+def _known(settings: Configuration, base: Shapes, *, wide: int, is_gpu: bool, machine: Machine) -> Iterator[Term]:
+    yield from _weight_terms(settings, base, wide=wide)
+    context = prompt_tokens(settings) + settings.max_completion_length
+    pair = 2 * base.cached_layers * base.keys * wide
+    cache = f"{context:,} tokens x {base.cached_layers} layers x 2 x {base.keys:,} x {wide} bytes"
+    if settings.vllm_mode == "colocate":
+        yield _vllm_term(settings.vllm_gpu_memory_utilization, machine)
+    elif settings.vllm_mode == "off":
+        together = settings.batch_size * settings.gradient_accumulation
+        yield Term("keys and values", together * context * pair, f"{together} episodes x {cache}", "generating")
+    yield from _update_terms(settings, base, settings.batch_size * context, wide=wide, is_gpu=is_gpu)
+    if settings.run_before_eval or settings.run_after_eval:
+        second = _DOUBLE if not is_gpu and base.parameters <= SMALL_MODEL else wide
+        yield Term(
+            "second model",
+            base.parameters * second,
+            f"{base.parameters:,} numbers x {second} bytes: evaluation loads the model afresh",
+            "evaluating",
+        )
+        rows = min(Loading().batch_size, episodes_evaluated(settings))
+        pair = pair // wide * second
+        yield Term("keys and values", rows * context * pair, f"{rows} episodes x {cache}", "evaluating")
+
+
+def _weight_terms(settings: Configuration, base: Shapes, *, wide: int) -> Iterator[Term]:
     trained = adapter_parameters(settings) or base.adapted
     letters = "bfloat16" if wide == _HALF else "float32"
-    context = prompt_tokens(settings) + settings.max_completion_length
-    yield Term("base weights", base.parameters * wide, f"{base.parameters:,} numbers x {wide} bytes ({letters})")
+    if settings.load_in_4bit:
+        # What is not quantized, the host brings to single precision before it trains.
+        others = base.parameters - base.linear
+        formula = f"{base.linear:,} numbers x 4.13 bits (NF4 and its scales) + {others:,} x 4 bytes (single precision)"
+        yield Term("base weights", round(base.linear * _FOUR_BITS) + others * _SINGLE, formula)
+    else:
+        yield Term("base weights", base.parameters * wide, f"{base.parameters:,} numbers x {wide} bytes ({letters})")
     yield Term("adapter", trained * _SINGLE, f"{trained:,} numbers x 4 bytes (LoRA, single precision)")
     yield Term("gradients", trained * _SINGLE, f"{trained:,} numbers x 4 bytes")
     yield Term("optimizer", 2 * trained * _SINGLE, f"{trained:,} numbers x 2 moments x 4 bytes (Adam)")
     if settings.beta:
         yield Term("start adapter", trained * _SINGLE, f"{trained:,} numbers x 4 bytes (kept while beta > 0)")
-    together = settings.batch_size * settings.gradient_accumulation
-    pair = 2 * base.cached_layers * base.keys * wide
-    cache = f"{context:,} tokens x {base.cached_layers} layers x 2 x {base.keys:,} x {wide} bytes"
-    yield Term("keys and values", together * context * pair, f"{together} episodes x {cache}", "generating")
-    micro = settings.batch_size * context
+
+
+def _update_terms(settings: Configuration, base: Shapes, micro: int, *, wide: int, is_gpu: bool) -> Iterator[Term]:
     # What a layer keeps of a token with LoRA over all its linear layers, counted on Qwen3.
     layer = (4 * base.hidden + 4 * base.feed_forward + 3 * (base.queries + base.keys) + 7 * NEW_RANK) * wide
     inside = "4 hidden + 4 feed-forward + 3 (queries + keys) + 7 rank"
-    if is_gpu:
+    if {"auto": is_gpu, "on": True, "off": False}[settings.gradient_checkpointing]:
         kept = micro * (base.layers * base.hidden * wide + layer)
         formula = f"{micro:,} tokens x ({base.layers} layers x {base.hidden:,} + one layer of {inside}) x {wide} bytes"
         yield Term("activations", kept, f"{formula} (gradient checkpointing is on)", "updating")
@@ -206,22 +241,18 @@ def _known(settings: Configuration, base: Shapes, *, wide: int, is_gpu: bool) ->
         f"full, as a TRL without tiles makes them, they are {full}",
         "updating",
     )
-    if settings.run_before_eval or settings.run_after_eval:
-        second = _DOUBLE if not is_gpu and base.parameters <= SMALL_MODEL else wide
-        yield Term(
-            "second model",
-            base.parameters * second,
-            f"{base.parameters:,} numbers x {second} bytes: evaluation loads the model afresh",
-            "evaluating",
-        )
-        rows = min(Loading().batch_size, episodes_evaluated(settings))
-        pair = pair // wide * second
-        yield Term("keys and values", rows * context * pair, f"{rows} episodes x {cache}", "evaluating")
+
+
+def _vllm_term(share: float, machine: Machine) -> Term:
+    whole = None if machine.gpu is None else machine.gpu.memory_bytes
+    formula = f"{share:.0%} of the GPU: VLLM_GPU_MEMORY_UTILIZATION, for its own weights and its keys and values"
+    if whole is None:
+        return Term("vLLM", None, f"{formula}; how large the GPU is, is unknown")
+    return Term("vLLM", round(share * whole), formula)
 
 
 def _unknown(reason: str) -> Iterator[Term]:
-    names = ("base weights", "adapter", "gradients", "optimizer", "keys and values", "activations", "logits")
-    yield from (Term(name, None, reason) for name in names)
+    yield Term("base model and all else", None, reason)
 
 
 def _free(machine: Machine, *, is_gpu: bool) -> tuple[int | None, str]:
@@ -247,6 +278,7 @@ def _shapes(config: Mapping[str, Any], tensors: Mapping[str, tuple[int, ...]]) -
     ]
     return Shapes(
         parameters=_count(used),
+        linear=sum(math.prod(shape) for shape in linear),
         adapted=NEW_RANK * sum(sum(shape) for shape in linear),
         vocabulary=config["vocab_size"],
         hidden=config["hidden_size"],
@@ -290,4 +322,8 @@ def levers(settings: Configuration) -> str:
             f"RL_BATCH_SIZE={smaller} with RL_GRAD_ACCUM={episodes // smaller}, their product a multiple of "
             f"NUM_GENERATIONS={settings.num_generations}"
         )
-    return "; ".join([*told, "a smaller or 4-bit base model"])
+    if settings.gradient_checkpointing == "off":
+        told.append("GRADIENT_CHECKPOINTING=on")
+    if not settings.load_in_4bit and settings.device != "cpu":
+        told.append("LOAD_IN_4BIT=1 on an NVIDIA GPU")
+    return "; ".join([*told, "a smaller base model"])

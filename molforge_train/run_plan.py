@@ -91,10 +91,11 @@ def plan_lines(resolved: Resolved, machine: Machine) -> Iterator[str]:
 
 def _course_lines(settings: Configuration) -> Iterator[str]:
     played, together = episodes_played(settings), settings.batch_size * settings.gradient_accumulation
-    groups = together // settings.num_generations
+    groups, left = divmod(together, settings.num_generations)
+    grouping = "which makes no whole groups" if left else f"in {groups} groups"
     turns = f"{settings.turn_limit} turns with a call and {settings.max_completion_length:,} tokens"
     yield f"{settings.max_steps} optimizer steps, {settings.num_iterations} for each batch of episodes"
-    yield f"{played:,} training episodes: {together} a batch, in {groups} groups of {settings.num_generations}"
+    yield f"{played:,} training episodes: {together} a batch, {grouping} of {settings.num_generations}"
     yield f"{played // settings.num_generations:,} prompts are played, from {settings.dataset_size} rows"
     yield f"an episode has some {prompt_tokens(settings):,} tokens of prompt, then at most {turns}"
     yield f"at most {played * settings.max_completion_length:,} tokens are written and learned from"
@@ -108,6 +109,8 @@ def _memory_lines(settings: Configuration, machine: Machine) -> Iterator[str]:
         when = f" while {term.phase}" if term.phase else ""
         yield f"{term.name + when:<34}{size_text(term.size):>9}  {term.formula}"
     free = f"{size_text(estimate.free)} free: {estimate.free_where}"
+    if estimate.free is None:
+        free = f"what is free is unknown: {estimate.free_where}"
     while_what = f" while {estimate.peak_phase}" if estimate.peak_phase else ""
     yield f"{'peak' + while_what:<34}{size_text(estimate.peak):>9}  {free}"
     if estimate.peak is not None and estimate.free is not None and estimate.peak > estimate.free:

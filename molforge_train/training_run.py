@@ -199,7 +199,7 @@ def _load(settings: Configuration, place: Place) -> Policy:
         raise RunFailedError(
             "out of memory while the model was loaded; nothing was written",
             where=f"configuration key base_model, {settings.base_model}",
-            mend="Use a smaller or 4-bit base model, or a device with more memory; --dry-run estimates what it takes.",
+            mend="Use a smaller base model, LOAD_IN_4BIT=1, or a larger device; --dry-run estimates what it takes.",
         ) from None
 
 

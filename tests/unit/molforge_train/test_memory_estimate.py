@@ -105,6 +105,48 @@ def test_each_term_of_a_large_model_is_its_formula(large: Path) -> None:
     assert "gradient checkpointing is on" in terms["activations updating"].formula
 
 
+def test_four_bits_make_the_linear_layers_smaller_and_the_rest_single_precision(large: Path) -> None:
+    base = shapes_of(str(large))
+    assert not isinstance(base, str)
+    settings = settle("colab-demo", base_model=str(large), sft_adapter_path="", load_in_4bit="1")
+    term = terms_of(settings, GRAPHICS)["base weights"]
+
+    assert base.parameters - base.linear == VOCABULARY * HIDDEN
+    assert term.size is not None
+    assert term.size - 4 * VOCABULARY * HIDDEN == pytest.approx(base.linear * (4 + 8 / 64 + 32 / (64 * 256)) / 8, abs=1)
+    assert "LOAD_IN_4BIT" not in levers(settings)
+
+
+def test_checkpointing_that_is_switched_off_is_counted_in_full(large: Path) -> None:
+    kept = [
+        terms_of(
+            settle("colab-demo", base_model=str(large), sft_adapter_path="", gradient_checkpointing=word), GRAPHICS
+        )["activations updating"].size
+        for word in ("auto", "on", "off")
+    ]
+    assert kept[0] == kept[1]
+    assert (kept[0] or 0) * 10 < (kept[2] or 0)
+    assert "GRADIENT_CHECKPOINTING=on" in levers(settle("colab-demo", gradient_checkpointing="off"))
+
+
+def test_vllm_takes_its_share_of_the_device_and_the_cache_with_it(large: Path) -> None:
+    def terms(mode: str, machine: Machine = GRAPHICS) -> dict[str, Term]:
+        return terms_of(settle("colab-demo", base_model=str(large), sft_adapter_path="", vllm_mode=mode), machine)
+
+    assert terms("colocate")["vLLM"].size == round(0.3 * (24 << 30))
+    assert "keys and values generating" not in terms("colocate")
+    assert "keys and values generating" not in terms("server")
+    assert "vLLM" not in terms("server")
+
+
+def test_a_peak_with_an_unknown_part_is_unknown(large: Path) -> None:
+    settings = settle("colab-demo", base_model=str(large), sft_adapter_path="", vllm_mode="colocate")
+    silent = GRAPHICS._replace(gpus=(Gpu("NVIDIA GB10", None, None),))
+
+    assert estimate_memory(settings, silent).peak is None
+    assert "how large the GPU is, is unknown" in terms_of(settings, silent)["vLLM"].formula
+
+
 def test_the_peak_is_what_is_always_there_and_the_dearest_phase(large: Path) -> None:
     settings = settle("colab-demo", base_model=str(large), sft_adapter_path="")
     estimate = estimate_memory(settings, GRAPHICS)

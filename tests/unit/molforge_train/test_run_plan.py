@@ -104,7 +104,7 @@ def test_a_plan_for_another_machine_says_that_this_one_has_no_such_device(tmp_pa
     shown = told("grpo", "--dry-run", "--preset", "colab-demo", *words)
 
     assert "the run itself would be refused here" in shown
-    assert "unknown free: this machine has no GPU that torch can use" in shown
+    assert "what is free is unknown: this machine has no GPU that torch can use" in shown
     assert "adapter        a new one" in shown
 
 
