@@ -9,6 +9,7 @@ import click
 
 from molforge_env.command_line import report_error
 from molforge_env.errors import EXIT_SOUND
+from molforge_eval.cli.browser import open_page
 from molforge_eval.cli.paths import FolderName, line_of, text_of
 from molforge_eval.cli.progress import show_progress
 from molforge_eval.cli.titles import take_title
@@ -88,7 +89,7 @@ def compare(runs: tuple[str, ...], *, out: Path, quiet: bool, **given: Any) -> i
     if not quiet:
         click.echo(_as_json(comparison) if given["as_json"] else _as_text(comparison), nl=False)
     if given["is_opened"] and comparison.html is not None:
-        click.launch(comparison.html.resolve().as_uri())
+        open_page(comparison.html)
     codes = [report_error(fault) for fault in (*comparison.run_faults, comparison.paper_fault) if fault is not None]
     return max(codes, default=EXIT_SOUND)
 

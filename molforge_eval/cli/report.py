@@ -11,6 +11,7 @@ import click
 from molforge_env.command_line import report_error
 from molforge_env.command_line import run as run_command
 from molforge_env.errors import EXIT_SOUND, UsageError
+from molforge_eval.cli.browser import open_page
 from molforge_eval.cli.compare import compare
 from molforge_eval.cli.paths import FolderName, line_of, text_of
 from molforge_eval.cli.progress import show_progress
@@ -108,7 +109,7 @@ def build(run_dir: str, *, out: Path | None, quiet: bool, **given: Any) -> int:
     if not quiet:
         click.echo(_as_json(packet) if given["as_json"] else _as_text(packet), nl=False)
     if given["is_opened"] and packet.html is not None:
-        click.launch(packet.html.resolve().as_uri())
+        open_page(packet.html)
     return EXIT_SOUND if packet.paper_fault is None else report_error(packet.paper_fault)
 
 
