@@ -6,10 +6,10 @@ A traceback shows only with `MOLFORGE_TRACEBACK=1`.
 
 from __future__ import annotations
 
-import errno
 import gc
 import os
 import sys
+import traceback
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -17,10 +17,17 @@ from typing import NoReturn
 
 import click
 
-from molforge_env.errors import EXIT_SOUND, EXIT_UNREADABLE, EXIT_USAGE, MolForgeError, UnreadableError, UsageError
+from molforge_env.errors import (
+    EXIT_SOUND,
+    EXIT_UNREADABLE,
+    EXIT_USAGE,
+    OUT_OF_SPACE,
+    MolForgeError,
+    UnreadableError,
+    UsageError,
+)
 
 EXIT_INTERRUPTED = 130
-_OUT_OF_SPACE = (errno.ENOSPC, errno.EDQUOT)
 
 
 def run(command: click.Command, arguments: Sequence[str] | None = None) -> NoReturn:
@@ -102,8 +109,8 @@ def _report_unforeseen(error: Exception) -> int:
     # The one place that may show a traceback, and only when asked.
     if os.environ.get("MOLFORGE_TRACEBACK") == "1":  # noqa: TID251 - read where it is used, before any settings exist
         raise error
-    if isinstance(error, OSError) and error.errno in _OUT_OF_SPACE:
-        return report_error(_without_room(error, _place_of(error)))
+    if isinstance(error, OSError) and error.errno in OUT_OF_SPACE:
+        return report_error(_without_room(error, _place_of_write(error)))
     if isinstance(error, FileNotFoundError) and _is_nowhere():
         what = "the working directory does not exist any more"
         return report_error(UsageError(what, where="working directory", mend="Change into a folder that exists."))
@@ -144,6 +151,13 @@ def _force_utf8() -> None:
 def _without_room(error: OSError, place: str) -> UnreadableError:
     what = f"there is no room to write to: {error.strerror}"
     return UnreadableError(what, where=place, mend="Make room where the output goes, and run it again.")
+
+
+def _place_of_write(error: OSError) -> str:
+    if error.filename is not None:
+        return os.fsdecode(error.filename)
+    is_printing = any(frame.f_code is click.echo.__code__ for frame, _ in traceback.walk_tb(error.__traceback__))
+    return "standard output" if is_printing else _place_of(error)
 
 
 def _open_closed_streams() -> None:

@@ -6,10 +6,15 @@ text and leaves with its exit code. A model's bad action is never an error: it i
 
 from __future__ import annotations
 
+import errno
+
 EXIT_SOUND = 0
 EXIT_FINDINGS = 1
 EXIT_USAGE = 2
 EXIT_UNREADABLE = 3
+
+OUT_OF_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+"""Numbers of the errors by which a disk, a quota or a limit on files says that no more can be written."""
 
 
 class MolForgeError(Exception):

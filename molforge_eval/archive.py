@@ -6,7 +6,6 @@ within the limits, which are counted while reading: a header that lies about a s
 
 from __future__ import annotations
 
-import errno
 import re
 import shutil
 import stat
@@ -19,7 +18,7 @@ from contextlib import suppress
 from pathlib import Path, PurePosixPath
 from typing import IO, BinaryIO, NamedTuple
 
-from molforge_env.errors import UnreadableError
+from molforge_env.errors import OUT_OF_SPACE, UnreadableError
 from molforge_eval import layout
 from molforge_eval.canonical import JsonValue
 from molforge_eval.catalogue import finding, printable
@@ -46,10 +45,6 @@ _DEEPEST_NAME = 16
 """Folders and file in one name: a run has three, and every folder more of a hostile one has to be made and removed."""
 _DEEPEST_RUN = 3
 """Folders above a run in an archive: people pack the folder that they keep it in."""
-
-
-OUT_OF_SPACE = (errno.ENOSPC, errno.EDQUOT)
-"""Numbers of the errors by which a disk, or what a user may have of it, says that it is full."""
 
 
 class NoRoomError(UnreadableError):

@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from molforge_env.errors import UnreadableError
+from molforge_env.errors import OUT_OF_SPACE, UnreadableError
 from molforge_eval import layout, pdf_reader
-from molforge_eval.archive import OUT_OF_SPACE, UnpackedRun, make_holder, without_room
+from molforge_eval.archive import UnpackedRun, make_holder, without_room
 from molforge_eval.catalogue import finding, printable, seen
 from molforge_eval.findings import Finding
 from molforge_eval.limits import DEFAULT_LIMITS, Limits

@@ -17,9 +17,8 @@ from typing import BinaryIO
 
 from pydantic import ValidationError
 
-from molforge_env.errors import EXIT_FINDINGS, MolForgeError
+from molforge_env.errors import EXIT_FINDINGS, OUT_OF_SPACE, MolForgeError
 from molforge_eval import layout
-from molforge_eval.archive import OUT_OF_SPACE
 from molforge_eval.records.manifest import RunManifest
 from molforge_eval.run_files import list_run
 from molforge_eval.weights import hash_file

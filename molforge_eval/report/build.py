@@ -14,7 +14,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from molforge_env.errors import MolForgeError, UnreadableError, UsageError
+from molforge_env.errors import OUT_OF_SPACE, MolForgeError, UnreadableError, UsageError
 from molforge_env.frozen import FrozenModel
 from molforge_eval import layout
 from molforge_eval.archive import pack_run
@@ -24,7 +24,7 @@ from molforge_eval.records.fields import utc_text
 from molforge_eval.regeneration_models import Wish
 from molforge_eval.report.assembly import DEFAULT_TITLE, LONGEST_TITLE, assemble_evidence
 from molforge_eval.report.checking import CheckStage, OnEpisodes, check_run, refuse_change, state_of, without_packet
-from molforge_eval.report.delivery import OUT_OF_SPACE, deliver, made_folder, own_turn, refuse_inside
+from molforge_eval.report.delivery import deliver, made_folder, own_turn, refuse_inside
 from molforge_eval.report.evidence import Evidence
 from molforge_eval.report.figures import draw_figures
 from molforge_eval.report.old_assembly import assemble_old_evidence

@@ -15,10 +15,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from molforge_env.errors import MolForgeError, UnreadableError, UsageError
+from molforge_env.errors import OUT_OF_SPACE, MolForgeError, UnreadableError, UsageError
 from molforge_eval.catalogue import printable
 
-OUT_OF_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _PAUSE = 0.05
 _SECONDS = 60.0
 

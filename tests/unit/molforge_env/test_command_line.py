@@ -81,6 +81,7 @@ def test_a_full_standard_output_is_three_lines(text) -> None:
     assert done.returncode == 3
     assert len(done.stderr.splitlines()) == 3
     assert done.stderr.startswith("there is no room to write to")
+    assert "  where: standard output\n" in done.stderr
 
 
 def test_a_closed_standard_output_changes_no_exit_code() -> None:
