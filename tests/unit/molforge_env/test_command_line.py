@@ -73,15 +73,15 @@ def test_a_failing_disk_is_unreadable_evidence(capsys) -> None:
     assert "Make room" in mend
 
 
-@pytest.mark.parametrize("text", ["click.echo('word')", "print('word')"])
-def test_a_full_standard_output_is_three_lines(text) -> None:
+@pytest.mark.parametrize(("text", "place"), [("click.echo('word')", "standard output"), ("print('word')", "molforge_")])
+def test_a_full_standard_output_is_three_lines(text, place) -> None:
     with Path("/dev/full").open("wb") as full:
         done = _run_apart(text, "", stdout=full)
 
     assert done.returncode == 3
     assert len(done.stderr.splitlines()) == 3
     assert done.stderr.startswith("there is no room to write to")
-    assert "  where: standard output\n" in done.stderr
+    assert f"  where: {place}" in done.stderr
 
 
 def test_a_closed_standard_output_changes_no_exit_code() -> None:
