@@ -73,6 +73,11 @@ def begin(settings: Mapping[str, str], *, preset: str = "", resume: bool = True)
     """
     environment = {**os.environ, **{name: str(value) for name, value in settings.items() if str(value)}}  # noqa: TID251 - the kernel's own, handed on
     wanted = environment.pop("RUN_NAME", "")
+    if wanted and (Path(wanted).name != wanted or not wanted.strip(".")):
+        raise StepError(
+            f"{wanted!r} is no name for a run\n  where: setting RUN_NAME\n"
+            "  mend:  Give a name without a path; RL_OUTPUT_ROOT says in which folder the run goes."
+        )
     words = ["grpo", "--dry-run", *(["--preset", preset] if preset else [])]
     code, told = _ask(words, environment)
     if code and any(_ABSENT in line for line in told):

@@ -118,6 +118,14 @@ def test_a_command_that_ends_without_its_lines_is_named(capsys: pytest.CaptureFi
     assert "$ molforge-eval explain" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("name", ["a/b", "../b", "..", "/b"])
+def test_a_name_with_a_path_is_refused_in_three_lines(place: Path, name: str) -> None:
+    with pytest.raises(steps.StepError, match="is no name for a run") as caught:
+        steps.begin({"RUN_NAME": name}, preset="four.toml")
+    assert len(str(caught.value).splitlines()) == 3
+    assert not (place / "runs").exists()
+
+
 def test_a_name_that_is_taken_is_counted_on(place: Path) -> None:
     (place / "runs" / "mine").mkdir(parents=True)
     (place / "runs" / "mine" / layout.MANIFEST).write_text('{"status": "complete"}')
