@@ -256,6 +256,14 @@ def _fetch(name: str, what: str, places: str) -> Path:
         ) from error
 
 
+def find_held(name: str) -> Path | None:
+    """Find the files of a model that is on this machine, a folder or one of the hub; `None` without its weights."""
+    folder: Path | None = Path(name).expanduser()
+    if folder is None or not folder.is_dir():
+        folder = find_cached(name)
+    return folder if folder is not None and any(folder.glob("*.safetensors")) else None
+
+
 def find_cached(name: str) -> Path | None:
     """Find a model of the hub that was fetched before; nothing is asked of the network."""
     from huggingface_hub import snapshot_download

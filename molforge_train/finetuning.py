@@ -19,7 +19,7 @@ from molforge_env.errors import MolForgeError, UsageError
 from molforge_env.frozen import FrozenModel
 from molforge_eval.canonical import digest, file_bytes, plain
 from molforge_eval.conversations import ConversationFile, read_conversations
-from molforge_eval.model_loading import find_cached, is_out_of_memory
+from molforge_eval.model_loading import find_held, is_out_of_memory
 from molforge_eval.records.manifest import AdapterIdentity
 from molforge_eval.weights import base_model_digest
 from molforge_train.checkpoints import MARK, checkpoint_folder, latest_whole, remove_checkpoints
@@ -130,8 +130,7 @@ def finetune(
                 model, tokenizer, file.conversations, recipe, seed=seed, saving=saving, report=report, place=place
             )
         save_adapter(adapter, made, base_name=scrubbed(base_model))
-        local = Path(shipped_path(base_model))
-        found = local if local.is_dir() else find_cached(base_model)
+        found = find_held(shipped_path(base_model))
         record = SftRecord(
             recipe=recipe,
             seed=seed,

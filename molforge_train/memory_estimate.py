@@ -16,7 +16,7 @@ import orjson
 
 from molforge_env.interface import tool_schemas
 from molforge_env.tools import ToolSession
-from molforge_eval.model_loading import SMALL_MODEL, find_cached
+from molforge_eval.model_loading import SMALL_MODEL, find_held
 from molforge_eval.plan import standard_plan
 from molforge_eval.policies import Loading
 from molforge_eval.records.manifest import Configuration
@@ -125,7 +125,7 @@ def shapes_of(name: str) -> Shapes | str:
     """
     folder: Path | None = Path(shipped_path(name))
     if folder is None or not folder.is_dir():
-        folder = find_cached(name)
+        folder = find_held(name)
     if folder is None:
         return f"{name} is not on this machine yet; fetch it first: hf download {name}"
     try:

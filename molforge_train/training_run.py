@@ -15,7 +15,7 @@ from molforge_env.command_line import report_error
 from molforge_env.errors import MolForgeError, UsageError
 from molforge_eval import layout
 from molforge_eval.canonical import file_bytes
-from molforge_eval.model_loading import is_out_of_memory
+from molforge_eval.model_loading import find_held, is_out_of_memory
 from molforge_eval.plan import Limits, plan_digest, standard_plan
 from molforge_eval.records.evaluation import EvaluationPlan
 from molforge_eval.records.manifest import AdapterIdentity, Configuration, RunManifest
@@ -205,15 +205,15 @@ def _load(settings: Configuration, place: Place) -> Policy:
 
 def _identify(settings: Configuration) -> tuple[str | None, AdapterIdentity | None]:
     """Name base model and start adapter by their content."""
-    base = Path(shipped_path(settings.base_model))
+    base = find_held(shipped_path(settings.base_model))
     adapter = settings.sft_adapter_path
     given = None if adapter is None else identify_adapter(adapter_folder(adapter), adapter)
-    return base_model_digest(base) if base.is_dir() else None, given
+    return None if base is None else base_model_digest(base), given
 
 
 def _check_origin(settings: Configuration, manifest: RunManifest) -> None:
     base, given = _identify(settings)
-    if base != manifest.base_model_sha256:
+    if manifest.base_model_sha256 is not None and base != manifest.base_model_sha256:
         key, what = "base_model", f"the base model {settings.base_model} is not the one that the run began with"
     elif given is not None and manifest.input_adapter is not None and given.sha256 != manifest.input_adapter.sha256:
         key, what = "sft_adapter_path", f"the adapter {given.path} is not the one that the run began with"

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from molforge_env.errors import MolForgeError, UnreadableError, UsageError
-from molforge_eval.model_loading import is_out_of_memory, load_model
+from molforge_eval.model_loading import find_held, is_out_of_memory, load_model
 from molforge_eval.policies import Loading, PolicySpec
 from molforge_eval.weights import ADAPTER_CONFIG, ADAPTER_WEIGHTS, base_model_digest, read_adapter
 
@@ -161,3 +161,24 @@ def test_running_out_of_memory_is_told_from_other_faults() -> None:
     assert is_out_of_memory(RuntimeError("std::bad_alloc"))
     assert is_out_of_memory(RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"))
     assert not is_out_of_memory(RuntimeError("size mismatch"))
+
+
+def test_a_model_of_the_hub_is_held_when_its_weights_are_in_the_cache(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
+    assert find_held("someone/tiny") is None
+
+    revision = "0123456789abcdef0123456789abcdef01234567"
+    model = tmp_path / "models--someone--tiny"
+    snapshot = model / "snapshots" / revision
+    snapshot.mkdir(parents=True)
+    (model / "refs").mkdir()
+    (model / "refs" / "main").write_text(revision)
+    shutil.copy(TINY / "base" / "config.json", snapshot)
+    assert find_held("someone/tiny") is None
+
+    shutil.copy(TINY / "base" / "model.safetensors", snapshot)
+    assert find_held("someone/tiny") == snapshot
+    assert find_held(str(TINY / "base")) == TINY / "base"
+    assert base_model_digest(snapshot) == base_model_digest(TINY / "base")
