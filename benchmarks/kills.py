@@ -25,6 +25,8 @@ from molforge_eval.run_directory import load
 from molforge_eval.validate import validate
 
 KILLS = 20
+STEPS_A_KILL = 12
+"""More than a process gets done before it is killed, so that the run does not end before the kills do."""
 FLAGS = (
     *("--preset", "tiny-cpu", "--num-generations", "2", "--batch-size", "4", "--gradient-accumulation", "1"),
     *("--dataset-size", "8", "--eval-seeds", "1", "--max-completion-length", "240", "--learning-rate", "0.02"),
@@ -121,7 +123,7 @@ def main(kills: int) -> int:
     faults: list[str] = []
     with tempfile.TemporaryDirectory() as scratch:
         root = Path(scratch)
-        steps = ("--max-steps", str(4 * kills))
+        steps = ("--max-steps", str(STEPS_A_KILL * kills))
         words = ["grpo", *FLAGS, *steps, "--output-root", str(root)]
         whole = ["grpo", *FLAGS, *steps, "--output-root", str(root / "whole")]
         subprocess.run(command(whole), check=True, stdout=subprocess.DEVNULL)

@@ -21,7 +21,7 @@ from molforge_eval.records.training import RolloutLine
 from molforge_eval.resumes import MARKS
 from molforge_eval.sealing import write_whole
 from molforge_eval.weights import hash_file
-from molforge_train.checkpoints import Checkpoint, checkpoint_folder, latest_whole
+from molforge_train.checkpoints import Checkpoint, checkpoint_folder, latest_whole, remove_checkpoints
 from molforge_train.recording import read_clock
 from molforge_train.run_record import RunRecord
 from molforge_train.trainer_log import TrainerLog
@@ -48,7 +48,7 @@ def reopen(folder: Path, record: RunRecord) -> Reopened:
         record: Its manifest; brought back to `running`.
 
     Raises:
-        UsageError: The run is complete, or another version began it.
+        UsageError: The run is complete (what checkpoints it left are removed), or another version began it.
         UnreadableError: Its last checkpoint is damaged.
     """
     _check_open(folder, record.manifest)
@@ -103,7 +103,12 @@ def mend_rows(folder: Path) -> list[dict[str, Any]]:
 def _check_open(folder: Path, manifest: RunManifest) -> None:
     where = f"{folder.name}/{layout.MANIFEST}"
     if manifest.status == "complete" and (folder / layout.CHECKSUMS).exists():
-        raise UsageError("the run is complete", where=where, mend=f"Build its packet: molforge-report build {folder}")
+        # One that was killed after its seal may have left them, and may not have been brought anywhere.
+        remove_checkpoints(checkpoint_folder(folder))
+        mend = f"Build its packet: molforge-report build {folder}"
+        if manifest.configuration.drive_output_dir or manifest.configuration.hf_output_repo:
+            mend += f"; then bring it to where its settings say: molforge-train deliver {folder}"
+        raise UsageError("the run is complete", where=where, mend=mend)
     if manifest.product_version != __version__:
         raise UsageError(
             f"version {manifest.product_version} began the run, this is {__version__}",

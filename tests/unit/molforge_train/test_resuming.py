@@ -72,8 +72,11 @@ def test_a_run_that_was_killed_twice_goes_on_to_what_an_undisturbed_run_gives(ki
     assert run.summary.num_episodes == 16 == load(undisturbed).summary.num_episodes
     assert finished.manifest.run_id == rows[0]["run_id"]
     assert not checkpoint_folder(killed).exists()
+    # As a kill after the seal leaves them.
+    checkpoint_folder(killed).mkdir()
     with pytest.raises(UsageError, match="the run is complete"):
         resume(killed, quiet=True, say=str)
+    assert not checkpoint_folder(killed).exists()
 
 
 def test_what_breaks_off_is_taken_from_the_end_of_a_log_and_nothing_else(undisturbed: Path, tmp_path: Path) -> None:
