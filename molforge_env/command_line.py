@@ -154,7 +154,8 @@ def _without_room(error: OSError, place: str) -> UnreadableError:
 
 
 def _place_of_write(error: OSError) -> str:
-    if error.filename is not None:
+    # A file that was opened by its number has that in place of a name.
+    if isinstance(error.filename, str | bytes):
         return os.fsdecode(error.filename)
     is_printing = any(frame.f_code is click.echo.__code__ for frame, _ in traceback.walk_tb(error.__traceback__))
     return "standard output" if is_printing else _place_of(error)
