@@ -73,7 +73,7 @@ def main(steps: int) -> int:
         found = medians(watch(steps, Path(scratch)), steps)
     growth = found[-1] - found[1]
     print(f"a run of {steps} steps of tiny-cpu in {time.monotonic() - began:.0f} s")
-    print(f"resident memory, median of each fifth: {', '.join(f'{part:.0f}' for part in found)} MiB")
+    print(f"resident memory without file pages, median of each fifth: {', '.join(f'{part:.0f}' for part in found)} MiB")
     print(f"growth from the second fifth to the last: {growth:.1f} MiB (limit: {GROWTH_LIMIT_MIB:.0f})")
     return int(growth > GROWTH_LIMIT_MIB)
 

@@ -51,7 +51,7 @@ def reopen(folder: Path, record: RunRecord) -> Reopened:
         UsageError: The run is complete (what checkpoints it left are removed), or another version began it.
         UnreadableError: Its last checkpoint is damaged.
     """
-    _check_open(folder, record.manifest)
+    check_open(folder, record.manifest)
     start = latest_whole(checkpoint_folder(folder), record.manifest.run_id)
     is_trained = _is_trained(folder, record.manifest)
     # The seal goes first: without it no file can contradict it.
@@ -100,7 +100,16 @@ def mend_rows(folder: Path) -> list[dict[str, Any]]:
     return [orjson.loads(line) for line in whole]
 
 
-def _check_open(folder: Path, manifest: RunManifest) -> None:
+def check_open(folder: Path, manifest: RunManifest) -> None:
+    """Refuse a run that there is nothing left to do for, or that this version cannot go on with.
+
+    Args:
+        folder: The run directory; of a complete run the checkpoints that it left are removed.
+        manifest: Its manifest.
+
+    Raises:
+        UsageError: The run is complete, or another version began it.
+    """
     where = f"{folder.name}/{layout.MANIFEST}"
     if manifest.status == "complete" and (folder / layout.CHECKSUMS).exists():
         # One that was killed after its seal may have left them, and may not have been brought anywhere.

@@ -35,7 +35,7 @@ from molforge_train.preflight import check_engines, run_folder
 from molforge_train.provenance import scrubbed
 from molforge_train.ranks import ALONE, Ranks, is_lost
 from molforge_train.recording import read_clock
-from molforge_train.reopening import Reopened, reopen
+from molforge_train.reopening import Reopened, check_open, reopen
 from molforge_train.run_record import RunRecord, first_manifest, run_id_of, writing_alone
 from molforge_train.stages import Say, Stage, carry_out
 
@@ -146,6 +146,7 @@ def resume(folder: Path, *, quiet: bool, say: Say, ranks: Ranks = ALONE) -> Fini
     """
     with writing_alone(folder):
         record = RunRecord.read(folder)
+        check_open(folder, record.manifest)
         settings = record.manifest.configuration
         check_libraries(engine=settings)
         check_engines(settings)
@@ -160,8 +161,9 @@ def resume(folder: Path, *, quiet: bool, say: Say, ranks: Ranks = ALONE) -> Fini
         ranks = ranks.join(place.device)
         for line in opening_lines(settings, place.accelerator, processes=ranks.size):
             say(line)
-        _check_origin(settings, record.manifest)
         policy = _load(settings, place)
+        # A model of the hub may be fetched only when it is loaded, and is known by its files from then on.
+        _check_origin(settings, record.manifest)
         plan = EvaluationPlan.model_validate_json((folder / layout.PLAN).read_bytes())
         reopened = reopen(folder, record)
         say(_going_on(reopened))
@@ -213,7 +215,7 @@ def _identify(settings: Configuration) -> tuple[str | None, AdapterIdentity | No
 
 def _check_origin(settings: Configuration, manifest: RunManifest) -> None:
     base, given = _identify(settings)
-    if manifest.base_model_sha256 is not None and base != manifest.base_model_sha256:
+    if base is not None and manifest.base_model_sha256 is not None and base != manifest.base_model_sha256:
         key, what = "base_model", f"the base model {settings.base_model} is not the one that the run began with"
     elif given is not None and manifest.input_adapter is not None and given.sha256 != manifest.input_adapter.sha256:
         key, what = "sft_adapter_path", f"the adapter {given.path} is not the one that the run began with"

@@ -16,7 +16,7 @@ from molforge_train.checkpoints import Checkpoint, check_loaded, checkpoint_fold
 from molforge_train.config import resolve
 from molforge_train.policy import choose_place, load_policy
 from molforge_train.recording import read_clock
-from molforge_train.reopening import mend_rollouts, mend_rows
+from molforge_train.reopening import check_open, mend_rollouts, mend_rows
 from molforge_train.run_record import writing_alone
 from molforge_train.training_run import resume, train
 
@@ -73,10 +73,37 @@ def test_a_run_that_was_killed_twice_goes_on_to_what_an_undisturbed_run_gives(ki
     assert finished.manifest.run_id == rows[0]["run_id"]
     assert not checkpoint_folder(killed).exists()
     # As a kill after the seal leaves them.
-    checkpoint_folder(killed).mkdir()
-    with pytest.raises(UsageError, match="the run is complete"):
+    left = checkpoint_folder(killed) / "checkpoint-2"
+    left.mkdir(parents=True)
+    (left / "weights").write_bytes(b"left")
+    with pytest.raises(UsageError, match="the run is complete") as refused:
         resume(killed, quiet=True, say=str)
     assert not checkpoint_folder(killed).exists()
+    assert "deliver" not in refused.value.mend
+
+
+def test_a_complete_run_that_was_to_be_brought_somewhere_names_the_command(undisturbed: Path, tmp_path: Path) -> None:
+    manifest = load(undisturbed).manifest
+    to_drive = manifest.configuration.model_copy(update={"drive_output_dir": str(tmp_path)})
+    with pytest.raises(UsageError, match="the run is complete") as refused:
+        check_open(undisturbed, manifest.model_copy(update={"configuration": to_drive}))
+    assert f"molforge-train deliver {undisturbed}" in refused.value.mend
+
+
+def test_a_model_that_is_not_fetched_yet_does_not_count_as_another(
+    undisturbed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "empty"))
+    folder = tmp_path / "run"
+    folder.mkdir()
+    manifest = orjson.loads((undisturbed / layout.MANIFEST).read_bytes())
+    manifest["status"] = "running"
+    manifest["configuration"]["base_model"] = "nobody/has-this"
+    (folder / layout.MANIFEST).write_bytes(orjson.dumps(manifest))
+
+    # Offline it is the loading that fails: the run is not told that it began with another model.
+    with pytest.raises(UnreadableError, match="the base model nobody/has-this cannot be loaded"):
+        resume(folder, quiet=True, say=str)
 
 
 def test_what_breaks_off_is_taken_from_the_end_of_a_log_and_nothing_else(undisturbed: Path, tmp_path: Path) -> None:
