@@ -9,6 +9,7 @@ memory grew or the run failed.
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 import statistics
 import subprocess
@@ -17,11 +18,14 @@ import tempfile
 import time
 from pathlib import Path
 
+from molforge_env.errors import EXIT_USAGE
 from molforge_eval import layout
 
 STEPS = 300
 GROWTH_LIMIT_MIB = 48.0
 PARTS = 5
+LEAST_STEPS = 50
+"""Fewer end before a part of them has been looked at often enough."""
 _LOOK_SECONDS = 0.25
 _START = "from molforge_train.cli import main; main()"
 _WORDS = ("--preset", "tiny-cpu", "--run-name", "long", "--run-before-eval", "0", "--run-after-eval", "0", "--quiet")
@@ -68,6 +72,9 @@ def medians(readings: dict[int, list[float]], steps: int) -> list[float]:
 
 def main(steps: int) -> int:
     """Train, print, and tell the exit code."""
+    if steps < LEAST_STEPS or anonymous_mib(os.getpid()) is None:
+        print(f"give {LEAST_STEPS} steps or more, on a system that has /proc", file=sys.stderr)
+        return EXIT_USAGE
     began = time.monotonic()
     with tempfile.TemporaryDirectory() as scratch:
         found = medians(watch(steps, Path(scratch)), steps)

@@ -157,6 +157,7 @@ def _place_of_write(error: OSError) -> str:
     # A file that was opened by its number has that in place of a name.
     if isinstance(error.filename, str | bytes):
         return os.fsdecode(error.filename)
+    # What is said on standard error cannot be told of when that is full, so an echo that fails is one on the other.
     is_printing = any(frame.f_code is click.echo.__code__ for frame, _ in traceback.walk_tb(error.__traceback__))
     return "standard output" if is_printing else _place_of(error)
 

@@ -258,9 +258,8 @@ def _fetch(name: str, what: str, places: str) -> Path:
 
 def find_held(name: str) -> Path | None:
     """Find the files of a model that is on this machine, a folder or one of the hub; `None` without its weights."""
-    folder: Path | None = Path(name).expanduser()
-    if folder is None or not folder.is_dir():
-        folder = find_cached(name)
+    given = Path(name).expanduser()
+    folder = given if given.is_dir() else find_cached(name)
     return folder if folder is not None and any(folder.glob("*.safetensors")) else None
 
 

@@ -95,7 +95,7 @@ def estimate_memory(settings: Configuration, machine: Machine) -> Estimate:
         settings: Device and number type may still be `auto`.
         machine: What is free, and whether `auto` means a GPU.
     """
-    is_gpu = settings.device == "cuda" or (settings.device == "auto" and machine.gpu is not None)
+    is_gpu = uses_gpu(settings, machine)
     wide = _HALF if settings.dtype == "bfloat16" or (settings.dtype == "auto" and is_gpu) else _SINGLE
     found = shapes_of(settings.base_model)
     terms = list(
@@ -110,11 +110,16 @@ def estimate_memory(settings: Configuration, machine: Machine) -> Estimate:
     )
     free, where = _free(machine, is_gpu=is_gpu)
     phases = [phase for phase in dict.fromkeys(term.phase for term in terms) if phase]
-    if not phases or any(term.size is None for term in terms):
+    if any(term.size is None for term in terms):
         return Estimate(tuple(terms), None, "", free, where)
     sizes = {phase: sum(term.size or 0 for term in terms if term.phase in ("", phase)) for phase in phases}
     worst = max(sizes, key=lambda phase: sizes[phase])
     return Estimate(tuple(terms), sizes[worst], worst, free, where)
+
+
+def uses_gpu(settings: Configuration, machine: Machine) -> bool:
+    """Tell whether a run would train on a GPU."""
+    return settings.device == "cuda" or (settings.device == "auto" and machine.gpu is not None)
 
 
 def shapes_of(name: str) -> Shapes | str:
@@ -208,10 +213,11 @@ def _weight_terms(settings: Configuration, base: Shapes, *, wide: int) -> Iterat
     trained = adapter_parameters(settings) or base.adapted
     letters = "bfloat16" if wide == _HALF else "float32"
     if settings.load_in_4bit:
-        # What is not quantized, the host brings to single precision before it trains.
+        # What is not quantized, PEFT brings to single precision before it trains, and Unsloth leaves as it is.
+        each = wide if settings.use_unsloth else _SINGLE
         others = base.parameters - base.linear
-        formula = f"{base.linear:,} numbers x 4.13 bits (NF4 and its scales) + {others:,} x 4 bytes (single precision)"
-        yield Term("base weights", round(base.linear * _FOUR_BITS) + others * _SINGLE, formula)
+        formula = f"{base.linear:,} numbers x 4.13 bits (NF4 and its scales) + {others:,} x {each} bytes"
+        yield Term("base weights", round(base.linear * _FOUR_BITS) + others * each, formula)
     else:
         yield Term("base weights", base.parameters * wide, f"{base.parameters:,} numbers x {wide} bytes ({letters})")
     yield Term("adapter", trained * _SINGLE, f"{trained:,} numbers x 4 bytes (LoRA, single precision)")
@@ -307,8 +313,13 @@ def size_text(size: int | None) -> str:
     return f"{size / 2**20:,.0f} MiB" if size >= 2**20 else f"{size / 2**10:,.0f} KiB"
 
 
-def levers(settings: Configuration) -> str:
-    """Say in one line what makes a run smaller, by the names of the settings."""
+def levers(settings: Configuration, *, is_gpu: bool) -> str:
+    """Say in one line what makes a run smaller, by the names of the settings.
+
+    Args:
+        settings: The run that did not fit, or would not.
+        is_gpu: It trains on a GPU.
+    """
     batch, episodes = settings.batch_size, settings.batch_size * settings.gradient_accumulation
     longest = settings.max_completion_length
     told = [f"MAX_COMPLETION_LENGTH={_SHORT if longest > _SHORT else longest // 2}"]
@@ -324,6 +335,6 @@ def levers(settings: Configuration) -> str:
         )
     if settings.gradient_checkpointing == "off":
         told.append("GRADIENT_CHECKPOINTING=on")
-    if not settings.load_in_4bit and settings.device != "cpu":
+    if is_gpu and not settings.load_in_4bit:
         told.append("LOAD_IN_4BIT=1 on an NVIDIA GPU")
     return "; ".join([*told, "a smaller base model"])

@@ -21,7 +21,7 @@ from molforge_eval.records.training import RolloutLine
 from molforge_eval.resumes import MARKS
 from molforge_eval.sealing import write_whole
 from molforge_eval.weights import hash_file
-from molforge_train.checkpoints import Checkpoint, checkpoint_folder, latest_whole, remove_checkpoints
+from molforge_train.checkpoints import Checkpoint, checkpoint_folder, latest_whole
 from molforge_train.recording import read_clock
 from molforge_train.run_record import RunRecord
 from molforge_train.trainer_log import TrainerLog
@@ -41,17 +41,15 @@ class Reopened(NamedTuple):
 
 
 def reopen(folder: Path, record: RunRecord) -> Reopened:
-    """Open a run that was stopped.
+    """Open a run that was stopped, and that `check_open` has passed.
 
     Args:
         folder: The run directory; nobody else writes it.
         record: Its manifest; brought back to `running`.
 
     Raises:
-        UsageError: The run is complete (what checkpoints it left are removed), or another version began it.
         UnreadableError: Its last checkpoint is damaged.
     """
-    check_open(folder, record.manifest)
     start = latest_whole(checkpoint_folder(folder), record.manifest.run_id)
     is_trained = _is_trained(folder, record.manifest)
     # The seal goes first: without it no file can contradict it.
@@ -100,20 +98,23 @@ def mend_rows(folder: Path) -> list[dict[str, Any]]:
     return [orjson.loads(line) for line in whole]
 
 
+def is_finished(folder: Path, manifest: RunManifest) -> bool:
+    """Tell whether a run is complete and sealed."""
+    return manifest.status == "complete" and (folder / layout.CHECKSUMS).exists()
+
+
 def check_open(folder: Path, manifest: RunManifest) -> None:
     """Refuse a run that there is nothing left to do for, or that this version cannot go on with.
 
     Args:
-        folder: The run directory; of a complete run the checkpoints that it left are removed.
+        folder: The run directory.
         manifest: Its manifest.
 
     Raises:
         UsageError: The run is complete, or another version began it.
     """
     where = f"{folder.name}/{layout.MANIFEST}"
-    if manifest.status == "complete" and (folder / layout.CHECKSUMS).exists():
-        # One that was killed after its seal may have left them, and may not have been brought anywhere.
-        remove_checkpoints(checkpoint_folder(folder))
+    if is_finished(folder, manifest):
         mend = f"Build its packet: molforge-report build {folder}"
         if manifest.configuration.drive_output_dir or manifest.configuration.hf_output_repo:
             mend += f"; then bring it to where its settings say: molforge-train deliver {folder}"

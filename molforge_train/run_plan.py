@@ -17,6 +17,7 @@ from molforge_train.memory_estimate import (
     levers,
     prompt_tokens,
     size_text,
+    uses_gpu,
 )
 from molforge_train.preflight import nearest_existing, run_folder
 
@@ -114,7 +115,7 @@ def _memory_lines(settings: Configuration, machine: Machine) -> Iterator[str]:
     while_what = f" while {estimate.peak_phase}" if estimate.peak_phase else ""
     yield f"{'peak' + while_what:<34}{size_text(estimate.peak):>9}  {free}"
     if estimate.peak is not None and estimate.free is not None and estimate.peak > estimate.free:
-        yield f"it would not fit: {levers(settings)}"
+        yield f"it would not fit: {levers(settings, is_gpu=uses_gpu(settings, machine))}"
 
 
 def _machine_text(machine: Machine) -> str:

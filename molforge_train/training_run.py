@@ -35,7 +35,7 @@ from molforge_train.preflight import check_engines, run_folder
 from molforge_train.provenance import scrubbed
 from molforge_train.ranks import ALONE, Ranks, is_lost
 from molforge_train.recording import read_clock
-from molforge_train.reopening import Reopened, check_open, reopen
+from molforge_train.reopening import Reopened, check_open, is_finished, reopen
 from molforge_train.run_record import RunRecord, first_manifest, run_id_of, writing_alone
 from molforge_train.stages import Say, Stage, carry_out
 
@@ -146,6 +146,9 @@ def resume(folder: Path, *, quiet: bool, say: Say, ranks: Ranks = ALONE) -> Fini
     """
     with writing_alone(folder):
         record = RunRecord.read(folder)
+        if is_finished(folder, record.manifest):
+            # One that was killed after its seal may have left them.
+            remove_checkpoints(checkpoint_folder(folder))
         check_open(folder, record.manifest)
         settings = record.manifest.configuration
         check_libraries(engine=settings)
@@ -198,10 +201,12 @@ def _load(settings: Configuration, place: Place) -> Policy:
     except (MemoryError, RuntimeError) as error:
         if not is_out_of_memory(error):
             raise
+        is_wide = settings.device == "cuda" and not settings.load_in_4bit
+        smaller = "a smaller base model, LOAD_IN_4BIT=1," if is_wide else "a smaller base model"
         raise RunFailedError(
             "out of memory while the model was loaded; nothing was written",
             where=f"configuration key base_model, {settings.base_model}",
-            mend="Use a smaller base model, LOAD_IN_4BIT=1, or a larger device; --dry-run estimates what it takes.",
+            mend=f"Use {smaller} or a larger device; --dry-run estimates what it takes.",
         ) from None
 
 
@@ -322,8 +327,10 @@ def _interrupted(stage: Stage) -> RunInterruptedError:
 
 def _failure(text: str, stage: Stage, error: Exception) -> RunFailedError:
     mend = "Its records are sealed as failed; run it again with MOLFORGE_TRACEBACK=1 and report the output."
+    settings = stage.configuration
     if _is_short_of_memory(error):
-        mend = f"Its records are sealed as failed; begin a smaller one with {levers(stage.configuration)}."
+        smaller = levers(settings, is_gpu=settings.device == "cuda")
+        mend = f"Its records are sealed as failed; begin a smaller one with {smaller}."
     elif _is_out_of_space(error):
         mend = "Make room on the disk, and run it again."
     elif is_lost(error):

@@ -73,6 +73,15 @@ def test_a_failing_disk_is_unreadable_evidence(capsys) -> None:
     assert "Make room" in mend
 
 
+@pytest.mark.parametrize(("name", "place"), [("runs/log", "runs/log"), (b"runs/log", "runs/log"), (7, __name__)])
+def test_a_full_disk_is_named_by_the_file_that_it_was_met_in(name, place, capsys) -> None:
+    """A file that was opened by its number has no name; then the line of ours is named that wrote."""
+    error = OSError(28, "No space left on device", name)
+    assert run_to_code(_command(error), []) == 3
+    where = capsys.readouterr().err.splitlines()[1]
+    assert where.startswith(f"  where: {place}" if name != 7 else "  where: molforge_env.command_line:")
+
+
 @pytest.mark.parametrize(("text", "place"), [("click.echo('word')", "standard output"), ("print('word')", "molforge_")])
 def test_a_full_standard_output_is_three_lines(text, place) -> None:
     with Path("/dev/full").open("wb") as full:

@@ -114,7 +114,14 @@ def test_four_bits_make_the_linear_layers_smaller_and_the_rest_single_precision(
     assert base.parameters - base.linear == VOCABULARY * HIDDEN
     assert term.size is not None
     assert term.size - 4 * VOCABULARY * HIDDEN == pytest.approx(base.linear * (4 + 8 / 64 + 32 / (64 * 256)) / 8, abs=1)
-    assert "LOAD_IN_4BIT" not in levers(settings)
+    assert "LOAD_IN_4BIT" not in levers(settings, is_gpu=True)
+    unsloth = terms_of(settings.model_copy(update={"use_unsloth": True}), GRAPHICS)["base weights"]
+    assert term.size - (unsloth.size or 0) == 2 * VOCABULARY * HIDDEN
+
+
+def test_four_bits_are_advised_where_there_is_a_gpu() -> None:
+    assert "LOAD_IN_4BIT=1" in levers(settle("colab-demo"), is_gpu=True)
+    assert "LOAD_IN_4BIT" not in levers(settle("colab-demo"), is_gpu=False)
 
 
 def test_checkpointing_that_is_switched_off_is_counted_in_full(large: Path) -> None:
@@ -126,7 +133,7 @@ def test_checkpointing_that_is_switched_off_is_counted_in_full(large: Path) -> N
     ]
     assert kept[0] == kept[1]
     assert (kept[0] or 0) * 10 < (kept[2] or 0)
-    assert "GRADIENT_CHECKPOINTING=on" in levers(settle("colab-demo", gradient_checkpointing="off"))
+    assert "GRADIENT_CHECKPOINTING=on" in levers(settle("colab-demo", gradient_checkpointing="off"), is_gpu=True)
 
 
 def test_vllm_takes_its_share_of_the_device_and_the_cache_with_it(large: Path) -> None:
@@ -206,7 +213,7 @@ def test_the_levers_are_settings_that_fit_each_other(preset: str) -> None:
     from molforge_train.preflight import check
 
     settings = settle(preset, output_root=str(Path(shipped_path("runs"))))
-    told = levers(settings)
+    told = levers(settings, is_gpu=True)
     values = dict(word.split("=") for word in told.replace(";", " ").replace(",", " ").split() if "=" in word)
     smaller = settings.model_copy(
         update={
