@@ -1,11 +1,13 @@
 """Folders for what is needed once: they go with their process, and after one that was killed, with the next.
 
-A folder is named after its process and held by a lock that the system takes back however the process ends. Only a
+A signal can come at any line, also while a folder is made or removed; so a process looks once more for its own when it
+ends. A folder is named after its process and held by a lock that the system takes back however the process ends. Only a
 folder of the same user, of such a name, whose process is gone and whose lock is free, is anybody's to remove.
 """
 
 from __future__ import annotations
 
+import atexit
 import os
 import re
 import shutil
@@ -18,6 +20,8 @@ from pathlib import Path
 _NAME = re.compile(r"molforge-[a-z]+-([1-9][0-9]{0,9})-[a-z0-9_]{8}")
 _held: dict[Path, int] = {}
 """Handles of the folders that this process holds."""
+_looks: set[tuple[Path, int]] = set()
+"""Where a process looks for its own when it ends, with its number: a child that was forked has another."""
 
 
 def make_scratch(kind: str) -> Path:
@@ -29,7 +33,12 @@ def make_scratch(kind: str) -> Path:
     Raises:
         OSError: There is no folder for temporary files that can be written.
     """
-    _sweep(Path(tempfile.gettempdir()))
+    place = Path(tempfile.gettempdir())
+    look = (place, os.getpid())
+    if look not in _looks:
+        _looks.add(look)
+        atexit.register(_remove_own, *look)
+    _sweep(place)
     folder = Path(tempfile.mkdtemp(prefix=f"molforge-{kind}-{os.getpid()}-"))
     # One that cannot be held is used all the same; after a kill it stays.
     with suppress(OSError):
@@ -59,6 +68,14 @@ def scratch(kind: str) -> Iterator[Path]:
         yield folder
     finally:
         remove_scratch(folder)
+
+
+def _remove_own(place: Path, process: int) -> None:
+    if process != os.getpid():
+        return
+    for folder in place.glob(f"molforge-*-{process}-????????"):
+        if _NAME.fullmatch(folder.name) is not None and not folder.is_symlink():
+            remove_scratch(folder)
 
 
 def _sweep(place: Path) -> None:

@@ -23,6 +23,31 @@ time.sleep(60)
 """
 
 
+INTERRUPTED_WHILE_MADE = """
+import tempfile
+from molforge_eval.scratch import scratch
+make = tempfile.mkdtemp
+def cut(**named):
+    make(**named)
+    raise KeyboardInterrupt
+tempfile.mkdtemp = cut
+with scratch("run"):
+    pass
+"""
+
+INTERRUPTED_WHILE_REMOVED = """
+import shutil
+from molforge_eval.scratch import scratch
+remove = shutil.rmtree
+def cut(*given, **named):
+    shutil.rmtree = remove
+    raise KeyboardInterrupt
+with scratch("run") as folder:
+    (folder / "file").write_text("x")
+    shutil.rmtree = cut
+"""
+
+
 @pytest.fixture
 def place(tmp_path, monkeypatch) -> Path:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
@@ -46,6 +71,33 @@ def test_a_folder_lasts_as_long_as_its_block(place) -> None:
         (folder / "page").write_text("x")
 
         assert folder.parent == place
+    assert list(place.iterdir()) == []
+
+
+@pytest.mark.parametrize("program", [INTERRUPTED_WHILE_MADE, INTERRUPTED_WHILE_REMOVED])
+def test_a_signal_while_a_folder_is_made_or_removed_leaves_none(place, program) -> None:
+    bystander = place / "molforge-run-1-abcdefgh"
+    bystander.mkdir()
+    environment = {**os.environ, "TMPDIR": str(place)}
+    ended = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, check=False)
+
+    assert b"KeyboardInterrupt" in ended.stderr
+    assert list(place.iterdir()) == [bystander]
+
+
+def test_a_forked_child_removes_nothing_of_its_parent(place) -> None:
+    program = """
+import os, sys
+from molforge_eval.scratch import make_scratch
+folder = make_scratch("run")
+if os.fork() == 0:
+    sys.exit()
+os.wait()
+assert folder.is_dir()
+"""
+    environment = {**os.environ, "TMPDIR": str(place)}
+    subprocess.run([sys.executable, "-c", program], env=environment, check=True)
+
     assert list(place.iterdir()) == []
 
 
