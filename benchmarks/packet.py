@@ -59,7 +59,7 @@ class Goal(NamedTuple):
 
 def build_once(run: Path, *words: str, core: int | None = None) -> Cost:
     """Build the packet of a run in a process of its own, on one core when one is given."""
-    began, used = time.perf_counter(), _processor_seconds()
+    began, used = time.perf_counter(), processor_seconds()
     program = _BUILD if core is None else f"import os; os.sched_setaffinity(0, {{{core}}}); {_BUILD}"
     line = [sys.executable, "-P", "-c", program, "build", str(run), "--quiet", "--no-pack", *words]
     with subprocess.Popen(line) as child:
@@ -69,7 +69,7 @@ def build_once(run: Path, *words: str, core: int | None = None) -> Cost:
             time.sleep(_LOOK_SECONDS)
     if child.returncode:
         raise SystemExit(f"the build ended with code {child.returncode}")
-    return Cost(time.perf_counter() - began, _processor_seconds() - used, most)
+    return Cost(time.perf_counter() - began, processor_seconds() - used, most)
 
 
 def digests(run: Path) -> dict[str, str]:
@@ -138,7 +138,8 @@ def _lines_of(run: Path) -> int:
         return sum(1 for _ in log)
 
 
-def _processor_seconds() -> float:
+def processor_seconds() -> float:
+    """Read the processor time of all child processes that have ended, in seconds."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 

@@ -148,9 +148,21 @@ def test_no_secret_of_the_environment_is_in_a_record_or_in_what_is_said(together
         assert [name for name, data in (held | files).items() if value.encode() in data] == []
 
 
-def test_a_run_whose_process_dies_goes_on_to_what_it_would_have_been(together: Path, tmp_path: Path) -> None:
+def test_a_run_that_is_asked_to_end_and_whose_process_then_dies_goes_on_to_what_it_would_have_been(
+    together: Path, tmp_path: Path
+) -> None:
     folder = tmp_path / "killed"
     with launch(tmp_path, TORCHRUN, "grpo", *SHORTER, "--output-root", str(tmp_path)) as run:
+        run.wait_for_row(folder, 1)
+        run.process.send_signal(signal.SIGTERM)
+        assert run.wait() != 0, run.said
+    manifest = load(folder).manifest
+    assert (manifest.status, manifest.steps_completed) == ("interrupted", 2), manifest.status_reason
+    assert manifest.status_reason == "SIGTERM after step 2 of 4"
+    assert {item.code for item in validate(folder).findings} <= kills.SMALL | {"RUN_INCOMPLETE"}
+    assert checkpoint_folder(folder).exists()
+
+    with launch(tmp_path, TORCHRUN, "resume", str(folder)) as run:
         run.wait_for_row(folder, 3)
         run.process_of_rank(1).kill()
         assert run.wait() != 0, run.said
@@ -164,20 +176,6 @@ def test_a_run_whose_process_dies_goes_on_to_what_it_would_have_been(together: P
         assert run.wait() == 0, run.said
     assert list(kills.faults_of_finished(folder, together)) == []
     assert load(folder).manifest.status == "complete"
-
-
-def test_a_signal_to_the_launcher_lets_the_step_end_and_seals_the_run(tmp_path: Path) -> None:
-    folder = tmp_path / "killed"
-    with launch(tmp_path, TORCHRUN, "grpo", *SHORTER, "--output-root", str(tmp_path)) as run:
-        run.wait_for_row(folder, 1)
-        run.process.send_signal(signal.SIGTERM)
-        assert run.wait() != 0, run.said
-
-    manifest = load(folder).manifest
-    assert (manifest.status, manifest.steps_completed) == ("interrupted", 2), manifest.status_reason
-    assert manifest.status_reason == "SIGTERM after step 2 of 4"
-    assert {item.code for item in validate(folder).findings} <= kills.SMALL | {"RUN_INCOMPLETE"}
-    assert checkpoint_folder(folder).exists()
 
 
 @pytest.mark.parametrize(
