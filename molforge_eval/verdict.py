@@ -36,6 +36,7 @@ Outcome = Literal["improved", "regressed", "no change shown", "inconclusive", "i
 
 LEAST_COUNTED_SHARE = 0.5
 _MOST_TASKS = 3
+_LEAST_SHOWN_P = 0.0001
 """An evaluation with fewer of its planned episodes counted has failed: what is left is no sample of the plan."""
 
 
@@ -154,6 +155,13 @@ def _lost_tasks(pairing: Pairing) -> Iterator[str]:
         yield from (f"{task} {side} training" for task in pairing.tasks if task not in counted)
 
 
+def _p_words(value: float) -> str:
+    """Spell a p-value as the packet does."""
+    if value < _LEAST_SHOWN_P:
+        return f"p < {_LEAST_SHOWN_P}"
+    return f"p = {value:.4f}" if value < 100 * _LEAST_SHOWN_P else f"p = {value:.3f}"
+
+
 def _notes(
     pairing: Pairing, sampled: SampledComparison, judgement: Judgement | None, *, alpha: float, margin: float
 ) -> Iterator[str]:
@@ -164,12 +172,12 @@ def _notes(
         yield f"on both sides the {planned} seeds are copies of one deterministic episode a task: nothing to test"
         return
     yield (
-        f"two-sided sign-flip test over {paired} paired seeds: p = {judgement.test.p_value:.4g} "
+        f"two-sided sign-flip test over {paired} paired seeds: {_p_words(judgement.test.p_value)} "
         f"({judgement.test.method}, {judgement.test.flips} sign patterns)"
     )
     least = smallest_sign_flip_p(paired)
     if least >= alpha:
-        yield f"{paired} paired seeds cannot show a difference: their least p-value is {least:.4g}, at level {alpha}"
+        yield f"{paired} paired seeds cannot show a difference: their least p-value is {least:.4f}, at level {alpha}"
     wanted = fewest_units(alpha)
     if judgement.outcome == "inconclusive" and paired < wanted and lies_inside(judgement.interval, margin):
         yield (

@@ -34,7 +34,7 @@ def check(run: RunDirectory) -> Iterator[Finding]:
     if old is None:
         return
     rows = run.trainer_log.filter(pl.col("type") == "train")
-    own = (_check_numbers(run.trainer_log), check_course(run.trainer_log), _check_settings(old, rows))
+    own = (_check_numbers(run.trainer_log), check_course(run.trainer_log), _check_settings(run, old, rows))
     for item in chain(training.check(run), *own):
         yield _in_source(item, old)
     yield from _check_steps(run, old, rows)
@@ -55,7 +55,7 @@ def _check_numbers(log: pl.DataFrame) -> Iterator[Finding]:
             yield finding("NUMBER_IMPOSSIBLE", what, line=row["line"], **place)
 
 
-def _check_settings(old: OldRun, rows: pl.DataFrame) -> Iterator[Finding]:
+def _check_settings(run: RunDirectory, old: OldRun, rows: pl.DataFrame) -> Iterator[Finding]:
     """Whatever the schedule, no rate is above the one that it starts from; a penalty that is paid is logged."""
     manifest = old.manifest
     if manifest is None or not len(rows):
@@ -68,7 +68,7 @@ def _check_settings(old: OldRun, rows: pl.DataFrame) -> Iterator[Finding]:
             yield finding("SCHEDULE_DIFFERS", what, file=layout.TRAINER_LOG, line=line, pointer="/learning_rate")
     beta = (manifest.model_extra or {}).get("beta")
     is_paid = isinstance(beta, int | float) and beta > 0
-    if is_paid and ("kl" not in rows.columns or rows["kl"].null_count() == len(rows)):
+    if is_paid and not training.is_logged(run, rows, "kl"):
         what = f"beta is {seen(beta)} and no row has the key kl"
         yield finding("KL_MISSING", what, file=layout.TRAINER_LOG, line=rows["line"][0], pointer="/kl")
 

@@ -101,6 +101,21 @@ def _check_signal(rows: pl.DataFrame) -> Iterator[Finding]:
         yield finding("COMPLETIONS_CUT", what, file=_PATH, line=rows["line"][0], pointer="/completions~1clipped_ratio")
 
 
+def is_logged(run: RunDirectory, rows: pl.DataFrame, key: str) -> bool:
+    """Tell whether some row carries a key, were it with a number that is not finite.
+
+    Args:
+        run: The run, whose reading has found the numbers that are written as they are.
+        rows: Rows of its trainer log.
+        key: The key.
+    """
+    if key in rows.columns and rows[key].null_count() < len(rows):
+        return True
+    if any(key in orjson.loads(named or "{}") for named in rows["non_finite"].to_list()):
+        return True
+    return any(item.code == "NUMBER_NOT_FINITE" and item.where.pointer == f"/{key}" for item in run.findings)
+
+
 def _is_constant(rows: pl.DataFrame, key: str, value: float) -> bool:
     """Tell whether a key has one value wherever it is logged, and is logged at all."""
     if key not in rows.columns or rows.schema[key] != pl.Float64:
@@ -133,7 +148,7 @@ def _check_manifest(run: RunDirectory, manifest: RunManifest) -> Iterator[Findin
         return
     yield from _check_last_step(rows, manifest)
     yield from _check_summary_row(run, rows, manifest, is_whole=is_whole)
-    if settings.beta > 0 and ("kl" not in rows.columns or rows["kl"].null_count() == len(rows)):
+    if settings.beta > 0 and not is_logged(run, rows, "kl"):
         what = f"beta is {settings.beta} and no row has the key kl"
         yield finding("KL_MISSING", what, file=_PATH, line=rows["line"][0], pointer="/kl")
 

@@ -80,7 +80,7 @@ def assemble_evidence(checked: Checked, *, title: str = DEFAULT_TITLE) -> Eviden
     seeds = () if sides is None or verdict is None else put_seeds(book, sides, verdict)
     metrics = () if sides is None or verdict is None else _put_metrics(book, sides, verdict)
     curves = (
-        *put_curves(book, run.trainer_log, run.rollouts),
+        *put_curves(book, run.trainer_log, run.rollouts, findings=run.findings),
         *conduct_curves(book, run.rollouts),
         *visited_curve(run.rollouts),
     )
@@ -137,9 +137,9 @@ def assemble_evidence(checked: Checked, *, title: str = DEFAULT_TITLE) -> Eviden
 
 
 def _put_metrics(book: NumberBook, sides: Sides, verdict: Verdict) -> tuple[MetricRow, ...]:
-    """List every metric; without a claimed difference none is claimed of a diagnostic either."""
-    refused = quote(verdict.differing[0].text(), LONGEST_KEY) if verdict.differing else None
+    """List every metric; without a claimed difference none is claimed of a diagnostic either, nor its direction."""
     barred = "no difference is claimed" if verdict.sampled.difference is None else None
+    refused = quote(verdict.differing[0].text(), LONGEST_KEY) if verdict.differing else barred
     return put_metrics(book, sides_of(sides), refused=refused, barred=barred)
 
 

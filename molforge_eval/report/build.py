@@ -40,7 +40,7 @@ from molforge_eval.report.paper import (
     render_paper,
 )
 from molforge_eval.report.render import Svg
-from molforge_eval.report.template_faults import blamed_on
+from molforge_eval.report.template_faults import blamed_on, require_template
 from molforge_eval.report.template_room import page_apart
 from molforge_eval.report.vega_lite import unchecked
 from molforge_eval.run_directory import RunDirectory, load
@@ -121,6 +121,8 @@ def build_packet(
             or the memory does not hold the model.
     """
     options = PacketOptions() if options is None else options
+    if options.templates is not None:
+        require_template(options.templates, is_comparison=False)
     tell = on_stage or (lambda _stage: None)
     run_dir = Path(run_dir)
     with _folder_for(run_dir, None if out is None else Path(out)) as folder:

@@ -27,7 +27,7 @@ from molforge_eval.report.delivery import deliver, made_folder, own_turn, refuse
 from molforge_eval.report.paper import OF_TEMPLATES, UNDATED, Enclosure, PaperLimits, PaperSize, Sheet, print_sheet
 from molforge_eval.report.render import Svg, svg_of
 from molforge_eval.report.rivals import Entry, Rival, enter_runs
-from molforge_eval.report.template_faults import blamed_on
+from molforge_eval.report.template_faults import blamed_on, require_template
 from molforge_eval.report.template_room import page_apart, sheet_apart
 from molforge_eval.report.vega_lite import unchecked
 from molforge_eval.run_directory import RunDirectory, load
@@ -108,6 +108,8 @@ def compare_runs(
         UnreadableError: Fewer than two runs can be read, or there is no room to write.
     """
     options = ComparisonOptions() if options is None else options
+    if options.templates is not None:
+        require_template(options.templates, is_comparison=True)
     tell = on_stage or (lambda _stage: None)
     paths = [Path(run) for run in runs]
     with _folder_for(Path(out), paths) as folder:

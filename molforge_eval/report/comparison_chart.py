@@ -15,7 +15,7 @@ from molforge_eval.report.curves import Size
 from molforge_eval.report.numerals import decimal
 from molforge_eval.report.rivals import REFERENCE
 from molforge_eval.report.scores import MEAN
-from molforge_eval.report.spans import span_layers
+from molforge_eval.report.spans import LANES, span_layers
 from molforge_eval.report.theme import colour
 from molforge_eval.report.vega_lite import Channel, Chart, amount, fixed, layer, layered, mark, name
 
@@ -67,7 +67,7 @@ def comparison_chart(evidence: ComparisonEvidence, *, size: Size, legend_columns
     ticks = {"values": [0, 0.2, 0.4, 0.6, 0.8, 1], "format": ".1f"}
     x = amount("value", title="final_score, strict", scale={"domain": [0, 1]}, axis=ticks)
     spans = [({"row": run.label}, partial(_score, evidence, run)) for run in evidence.runs]
-    layers = [*_rules(evidence, x), *span_layers(spans, x, y), _points(evidence, x, y, legend_columns)]
+    layers = [*_rules(evidence, x), *span_layers(spans, x, y), *_points(evidence, x, y, legend_columns)]
     layers.append(_texts(evidence, y, size))
     return layered(layers, width=size.width, height=ROW_HEIGHT * len(rows))
 
@@ -93,33 +93,34 @@ def _rules(evidence: ComparisonEvidence, x: Channel) -> Iterator[Chart]:
             yield layer(rule, [{"value": value}], x=x)
 
 
-def _points(evidence: ComparisonEvidence, x: Channel, y: Channel, legend_columns: int | None) -> Chart:
+def _points(evidence: ComparisonEvidence, x: Channel, y: Channel, legend_columns: int | None) -> Iterator[Chart]:
     values: list[dict[str, Any]] = []
     for run in evidence.runs:
         for side in ("before", "after"):
             value = _score(evidence, run, side)
             if value is not None:
                 kind = _SIDES[side, run.state != "unpaired"]
-                values.append({"row": run.label, "mark": kind.label, "value": value})
+                values.append({"row": run.label, "mark": kind.label, "value": value, "lane": LANES[side]})
     for policy, kind in _RUNGS.items():
         value = _rung(evidence, policy)
         if value is not None:
-            values.append({"row": REFERENCE, "mark": kind.label, "value": value})
+            values.append({"row": REFERENCE, "mark": kind.label, "value": value, "lane": 0})
     drawn = {value["mark"] for value in values}
     used = [kind for kind in (*_SIDES.values(), *_RUNGS.values()) if kind.label in drawn]
     domain = [kind.label for kind in used]
     strokes = [colour(kind.role) for kind in used]
     fills = [colour(kind.role if kind.is_filled else "paper") for kind in used]
     legend = {"columns": legend_columns or len(used), "symbolSize": 60, "columnPadding": 10}
-    return layer(
-        mark("point", size=62, strokeWidth=1.6, opacity=1),
-        values,
-        x=x,
-        y=y,
-        shape=name("mark", scale={"domain": domain, "range": [kind.shape for kind in used]}, legend=legend),
-        stroke=name("mark", scale={"domain": domain, "range": strokes}, legend=legend),
-        fill=name("mark", scale={"domain": domain, "range": fills}, legend=legend),
-    )
+    for lane in sorted({value["lane"] for value in values}):
+        yield layer(
+            mark("point", size=62, strokeWidth=1.6, opacity=1, yOffset=lane),
+            [value for value in values if value["lane"] == lane],
+            x=x,
+            y=y,
+            shape=name("mark", scale={"domain": domain, "range": [kind.shape for kind in used]}, legend=legend),
+            stroke=name("mark", scale={"domain": domain, "range": strokes}, legend=legend),
+            fill=name("mark", scale={"domain": domain, "range": fills}, legend=legend),
+        )
 
 
 def _texts(evidence: ComparisonEvidence, y: Channel, size: Size) -> Chart:

@@ -18,8 +18,9 @@ _FEW_POINTS = 40
 _LINE_PIXELS = 15
 _TICK_PIXELS = 75
 STEP_TITLE = "optimizer step"
+EPISODE_STEP_TITLE = "optimizer steps done before"
 LINE_TITLE = "line of the rollout log"
-_AVERAGE = f"mean of the last {AVERAGE_WINDOW}"
+_AVERAGE = f"mean of the last {AVERAGE_WINDOW} points"
 _FULL_VIEW = "first <= {low} && last >= {high}"
 
 
@@ -65,7 +66,7 @@ def curve_chart(
     ]
     shade, clip = colour(role), _clip([curve])
     x, detail = _steps(x_title, size), name("segment")
-    y = amount("value", title=y_title, scale={"zero": False, "nice": True}, axis={"tickCount": 5})
+    y = amount("value", title=y_title, **_level([point.value for point in curve.finite()], zero=False))
     thin, opacity = (1, 0.45) if averaged else (1.6, 1)
     line = mark("line", strokeWidth=thin, opacity=opacity, color=shade, clip=clip)
     layers = [layer(line, x=x, y=y, detail=detail)]
@@ -82,7 +83,13 @@ def curve_chart(
 
 
 def curves_chart(
-    curves: Sequence[NamedCurve], *, y_title: str, size: Size, zero: bool = True, marks: Sequence[int] = ()
+    curves: Sequence[NamedCurve],
+    *,
+    y_title: str,
+    size: Size,
+    zero: bool = True,
+    x_title: str = STEP_TITLE,
+    marks: Sequence[int] = (),
 ) -> Chart:
     """Draw the moving averages of several curves of one unit, each named at its right end.
 
@@ -91,6 +98,7 @@ def curves_chart(
         y_title: What the values are.
         size: Inner size.
         zero: Let the axis begin at nought.
+        x_title: What the steps are.
         marks: Steps at which a dashed rule stands.
     """
     plain = [named.curve for named in curves]
@@ -108,8 +116,8 @@ def curves_chart(
     lines = layer(
         mark("line", strokeWidth=2, clip=_clip(plain)),
         rows,
-        x=_steps(STEP_TITLE, size),
-        y=amount("value", title=y_title, scale={"zero": zero, "nice": True}, axis={"tickCount": 5}),
+        x=_steps(x_title, size),
+        y=amount("value", title=y_title, **_level(drawn, zero=zero)),
         color=hues,
         detail=name("segment"),
     )
@@ -122,10 +130,25 @@ def curves_chart(
         color=hues,
     )
     roles = {named.label: named.role for named in curves}
-    answers = _answers(plain, STEP_TITLE, (("value", _AVERAGE),), roles)
+    answers = _answers(plain, x_title, (("value", _AVERAGE),), roles)
     rules = [kept(drawn, _stretch(plain)) for drawn in _rules(marks, _clip(plain))]
     layers = [*rules, kept(lines, _stretch(plain)), kept(at_ends, _full_view(plain))]
     return layered(layers, width=size.width, height=size.height, **answers)
+
+
+def _level(values: Sequence[float | None], *, zero: bool) -> dict[str, Any]:
+    """Choose scale and ticks of the values' axis.
+
+    Around a curve of one value the drawing library would choose ticks that do not hold it: there the one tick is the
+    value itself.
+    """
+    found = {value for value in values if value is not None}
+    if len(found) != 1 or (zero and found != {0.0}):
+        return {"scale": {"zero": zero, "nice": True}, "axis": {"tickCount": 5}}
+    (value,) = found
+    reach = abs(value) / 2 or 1.0
+    domain = [0.0 if zero else value - reach, value + reach]
+    return {"scale": {"domain": domain}, "axis": {"values": [value], "format": ".3~g"}}
 
 
 def _rules(marks: Sequence[int], clip: dict[str, str]) -> list[Chart]:
@@ -140,7 +163,7 @@ def _spread(ends: list[dict[str, Any]], drawn: Sequence[float], height: int) -> 
     if not ends:
         return []
     ordered = sorted(ends, key=lambda end: end["value"])
-    least = max(max(drawn) - min(*drawn, 0.0), 1e-9) * _LINE_PIXELS / height
+    least = (max(drawn) - min(*drawn, 0.0) or 1.0) * _LINE_PIXELS / height
     placed: list[dict[str, Any]] = []
     for end in ordered:
         place = end["value"] if not placed else max(end["value"], placed[-1]["place"] + least)

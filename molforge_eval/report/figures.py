@@ -8,7 +8,15 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from molforge_eval.report.bars import action_chart
-from molforge_eval.report.curves import LINE_TITLE, STEP_TITLE, NamedCurve, Size, curve_chart, curves_chart
+from molforge_eval.report.curves import (
+    EPISODE_STEP_TITLE,
+    LINE_TITLE,
+    STEP_TITLE,
+    NamedCurve,
+    Size,
+    curve_chart,
+    curves_chart,
+)
 from molforge_eval.report.evidence import Evidence
 from molforge_eval.report.ladder_chart import has_own_score, ladder_chart
 from molforge_eval.report.molecule_map import molecule_map
@@ -19,8 +27,8 @@ from molforge_eval.report.series import Curve
 from molforge_eval.report.vega_lite import Chart
 
 HERO = Size(470, 0)
-WIDE = Size(590, 165)
-HALF = Size(250, 108)
+WIDE = Size(590, 155)
+HALF = Size(250, 98)
 LOW = Size(590, 110)
 # The narrow form of a chart is as wide as a phone, its text as large as on a desk.
 NARROW = "_narrow"
@@ -55,8 +63,8 @@ SINGLES = {
     "entropy": Single("entropy (nats)", "after", HALF, is_averaged=True),
     "kl": Single("KL to the start", "caution", HALF, is_averaged=True),
     "step_time": Single("seconds a step", "before", HALF, is_averaged=False),
-    "budget_left": Single("share of budget left", "ceiling", HALF, is_averaged=True),
-    "visited": Single("molecules visited so far", "after", LOW, is_averaged=False),
+    "budget_left": Single("share of budget left", "ceiling", HALF, is_averaged=True, x_title=EPISODE_STEP_TITLE),
+    "visited": Single("molecules visited so far", "after", LOW, is_averaged=False, x_title=EPISODE_STEP_TITLE),
     "call_reward": Single("reward of a call", "reward", WIDE, is_averaged=True, x_title=LINE_TITLE),
     "call_score": Single("final_score", "after", WIDE, is_averaged=True, x_title=LINE_TITLE),
 }
@@ -92,17 +100,17 @@ def charts_of(evidence: Evidence) -> dict[str, Chart]:
         charts["seeds_narrow"] = seed_chart(evidence, size=Size(246, 0), per_row=2)
     for name, single in SINGLES.items():
         curve = evidence.curve(name)
-        if curve is not None:
+        if curve is not None and curve.finite():
             charts[name] = _single(single, curve, single.size, marks)
             if single.size in {WIDE, LOW}:
                 charts[name + NARROW] = _single(single, curve, WIDE_NARROW, marks)
     for name, group in GROUPS.items():
         found = [(label, role, evidence.curve(curve)) for label, role, curve in group.members]
-        curves = [NamedCurve(label, role, curve) for label, role, curve in found if curve is not None]
+        curves = [NamedCurve(label, role, curve) for label, role, curve in found if curve and curve.finite()]
         if curves:
-            charts[name] = curves_chart(curves, y_title=group.y_title, size=group.size, marks=marks)
+            charts[name] = _group(group, curves, group.size, marks)
             if group.narrow:
-                charts[name + NARROW] = curves_chart(curves, y_title=group.y_title, size=group.narrow, marks=marks)
+                charts[name + NARROW] = _group(group, curves, group.narrow, marks)
     if evidence.phases:
         shares = [share for phase in evidence.phases for share in phase.actions]
         labels = [phase.label for phase in evidence.phases]
@@ -128,3 +136,8 @@ def _single(single: Single, curve: Curve, size: Size, marks: tuple[int, ...]) ->
         x_title=single.x_title,
         marks=marks,
     )
+
+
+def _group(group: Group, curves: list[NamedCurve], size: Size, marks: tuple[int, ...]) -> Chart:
+    # Episodes are counted by the steps that were done before them; a row of the trainer counts its own step.
+    return curves_chart(curves, y_title=group.y_title, size=size, x_title=EPISODE_STEP_TITLE, marks=marks)

@@ -15,11 +15,11 @@ from molforge_eval.report.curves import Size
 from molforge_eval.report.evidence import Evidence
 from molforge_eval.report.numerals import decimal
 from molforge_eval.report.scores import MEAN
-from molforge_eval.report.spans import span_layers
+from molforge_eval.report.spans import LANES, span_layers
 from molforge_eval.report.theme import colour
 from molforge_eval.report.vega_lite import Channel, Chart, amount, fixed, kept, layer, layered, mark, name, rank
 
-ROW_HEIGHT = 37
+ROW_HEIGHT = 40
 _NAME_GAP = 10
 
 
@@ -45,7 +45,9 @@ MARKS = (
     Mark("heuristic", "heuristic", "floor", "triangle-up", is_filled=True, says="heuristic policy"),
     Mark("ceiling", "ceiling", "ceiling", "M0,-1.4V1.4", is_filled=False, says="exact ceiling"),
 )
-_LOWER = frozenset({"greedy_before", "greedy_after"})
+_LANES = {**LANES, "greedy_before": 13, "greedy_after": 13}
+_LADDER_LANE = -13
+"""Pixels off a row's line, where a reference policy stands."""
 _OWN = ("before", "after", "greedy_before", "greedy_after")
 
 
@@ -103,7 +105,11 @@ def _points(evidence: Evidence, place: int, task: str, label: str) -> Iterator[d
         # A stranger's number that is no score has no place on the axis; the text beside the row tells it.
         if value is not None and 0.0 <= value <= 1.0:
             tip = _tip(evidence, task, label, kind)
-            yield {"place": place, "mark": kind.label, "value": value, "lower": kind.field in _LOWER, "tip": tip}
+            yield {"place": place, "mark": kind.label, "value": value, "lane": _lane(kind), "tip": tip}
+
+
+def _lane(kind: Mark) -> int:
+    return _LANES.get(kind.field, _LADDER_LANE)
 
 
 def _tip(evidence: Evidence, task: str, label: str, kind: Mark) -> str:
@@ -117,16 +123,16 @@ def _tip(evidence: Evidence, task: str, label: str, kind: Mark) -> str:
 
 
 def _point_layers(points: list[dict[str, Any]], x: Channel, y: Channel, legend_columns: int | None) -> Iterator[Chart]:
-    """Ladder and means stand on the row's line, greedy episodes just below it."""
+    """Ladder, means and greedy episodes each have their lane about the row's line, so that none hides another."""
     used = [kind for kind in MARKS if any(point["mark"] == kind.label for point in points)]
     domain = [kind.label for kind in used]
     strokes = [colour(kind.role) for kind in used]
     fills = [colour(kind.role if kind.is_filled else "paper") for kind in used]
     legend = {"columns": legend_columns or len(used), "symbolSize": 60, "columnPadding": 10}
-    for lower in (False, True):
+    for lane in sorted({point["lane"] for point in points}):
         yield layer(
-            mark("point", size=64, strokeWidth=1.6, opacity=1, yOffset=9 if lower else 0),
-            [point for point in points if point["lower"] is lower],
+            mark("point", size=56, strokeWidth=1.6, opacity=1, yOffset=lane),
+            [point for point in points if point["lane"] == lane],
             x=x,
             y=y,
             shape=name("mark", scale={"domain": domain, "range": [kind.shape for kind in used]}, legend=legend),

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from molforge_eval import layout
+from molforge_eval.findings import Finding
 from molforge_eval.report.evidence import CurveNote, Trend
 from molforge_eval.report.number_book import NumberBook
 from molforge_eval.report.numerals import decimal, scientific, whole
@@ -23,11 +24,13 @@ TRAINER_COLUMNS = ("reward", "loss", "grad_norm", "learning_rate", "entropy", "k
 EPISODE_COLUMNS = {"training_reward": "training_reward", "strict_score": "episode_score"}
 _FINE = frozenset({"learning_rate", "loss", "kl", "grad_norm"})
 _CONFIDENCE = 0.95
+_STEPS_OF_SLOPE = 10
+"""A stretch that every run with a slope has seen: a longer one would tell of a rise that never was."""
 _TOO_SHORT = "fewer than five points"
 
 
 class Slope(NamedTuple):
-    """Least-squares slope of a curve over 100 optimizer steps, with its 95 % interval."""
+    """Least-squares slope of a curve over 10 optimizer steps, with its 95 % interval."""
 
     value: float
     low: float
@@ -35,7 +38,12 @@ class Slope(NamedTuple):
 
 
 def put_curves(
-    book: NumberBook, trainer_log: pl.DataFrame, rollouts: pl.DataFrame, *, trainer_file: str = layout.TRAINER_LOG
+    book: NumberBook,
+    trainer_log: pl.DataFrame,
+    rollouts: pl.DataFrame,
+    *,
+    trainer_file: str = layout.TRAINER_LOG,
+    findings: Sequence[Finding] = (),
 ) -> tuple[CurveNote, ...]:
     """Put the numbers of every logged curve down, and return the curves that have points.
 
@@ -46,8 +54,9 @@ def put_curves(
         trainer_log: The trainer's rows.
         rollouts: The rollout log.
         trainer_file: Where the trainer's rows stand.
+        findings: What reading the run has found: it tells of numbers that are not finite and stand in the file so.
     """
-    rows = trainer_rows(trainer_log)
+    rows = trainer_rows(trainer_log, findings, trainer_file)
     curves = {column: (curve_of(rows, column), trainer_file, column) for column in TRAINER_COLUMNS}
     ends = episode_ends(rollouts.select("trainer_step", "ended_by", *EPISODE_COLUMNS.values()))
     for name, column in EPISODE_COLUMNS.items():
@@ -89,7 +98,7 @@ def _fit(points: Sequence[Point]) -> Slope:
     misses = ((v - level - slope * (p.step - middle)) ** 2 for p, v in zip(points, values, strict=True))
     error = math.sqrt(math.fsum(misses) / (count - 2) / spread)
     reach = student_quantile(0.5 + _CONFIDENCE / 2, count - 2) * error
-    return Slope(100 * slope, 100 * (slope - reach), 100 * (slope + reach))
+    return Slope(_STEPS_OF_SLOPE * slope, _STEPS_OF_SLOPE * (slope - reach), _STEPS_OF_SLOPE * (slope + reach))
 
 
 def trend_of(curve: Curve | None) -> Trend:

@@ -43,12 +43,12 @@ def put_metrics(
 ) -> tuple[MetricRow, ...]:
     """Put the mean of every listed metric down, and how many rose and fell.
 
-    A finding bars the difference as a claim; which way a metric went, as the files list it, is told all the same.
+    What bars a difference as a claim leaves the way that a metric went, as the files list it, told all the same.
 
     Args:
         book: Where the numbers go.
         sides: Before and after.
-        refused: Why the two sides cannot be compared; `None` when they can.
+        refused: Why the two sides are not compared at all; `None` when they are.
         barred: Why no difference may be claimed; `None` when one may.
     """
     found = dict.fromkeys(key for side in sides for key in side.means)

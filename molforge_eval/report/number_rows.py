@@ -28,7 +28,7 @@ from molforge_eval.report.learning import EPISODE_COLUMNS, episode_ends
 from molforge_eval.report.number_book import Number
 from molforge_eval.report.number_rules import MEAN, PointRule, RowRule, rule_of
 from molforge_eval.report.quoting import quote
-from molforge_eval.report.series import Point, curve_of, thirds, trainer_rows
+from molforge_eval.report.series import Curve, Point, curve_of, thirds, trainer_rows
 from molforge_eval.run_directory import RunDirectory
 
 ARMS = {"before": layout.BEFORE, "after": layout.AFTER}
@@ -212,11 +212,14 @@ class NumberRows:
         elif log == "trainer":
             yield from self._lines(self.trainer_file(), self._run.trainer_log, rule.fields)
         else:
-            lines = _tenth([p.line for p in curve_of(trainer_rows(self._run.trainer_log), column).finite()], rule.take)
+            lines = _tenth([p.line for p in self._curve(column).finite()], rule.take)
             if rule.take == "points":
-                lines = [point.line for point in curve_of(trainer_rows(self._run.trainer_log), column).points]
+                lines = [point.line for point in self._curve(column).points]
             frame = self._run.trainer_log.filter(pl.col("line").is_in(lines))
             yield from self._lines(self.trainer_file(), frame, (column,))
+
+    def _curve(self, column: str) -> Curve:
+        return curve_of(trainer_rows(self._run.trainer_log, self._run.findings, self.trainer_file()), column)
 
     def _column(self, name: str) -> str:
         if not name.startswith(_COLUMN) or self._evidence.old is None:

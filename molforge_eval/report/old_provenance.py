@@ -11,7 +11,7 @@ import orjson
 
 from molforge_eval.records.old import OldManifest, OldSummary
 from molforge_eval.report.evidence import Identity, Setting
-from molforge_eval.report.numerals import scientific, whole
+from molforge_eval.report.numerals import scientific
 from molforge_eval.report.provenance import LONGEST_SETTING, UNKNOWN
 from molforge_eval.report.quoting import quote
 from molforge_eval.run_directory import RunDirectory
@@ -120,7 +120,7 @@ def _spell(value: Any) -> str:
     if isinstance(value, float):
         return scientific(value) if math.isfinite(value) else str(value)
     if isinstance(value, int):
-        return whole(value)
+        return str(value)
     if isinstance(value, str):
         return quote(short_path(value), LONGEST_SETTING) if value else "empty"
     text = orjson.dumps(value, default=str).decode() if isinstance(value, Mapping | list | tuple) else str(value)

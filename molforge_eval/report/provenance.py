@@ -178,4 +178,5 @@ def _spell(value: Any) -> str:
         return "yes" if value else "no"
     if isinstance(value, float):
         return scientific(value)
-    return whole(value) if isinstance(value, int) else quote(str(value), LONGEST_SETTING)
+    # A port or a seed is a name that is typed again, no amount.
+    return quote(str(value), LONGEST_SETTING)

@@ -19,7 +19,7 @@ from molforge_eval.report.vega_lite import Channel, Chart, amount, below, beside
 
 MOST_PANELS = 4
 MOST_NAMED = 32
-_LINE = 13
+_LINE = 11
 _GAP = 16
 _HEIGHT = 260
 
@@ -59,7 +59,7 @@ def has_pair(evidence: Evidence) -> bool:
 
 
 def seed_chart(evidence: Evidence, *, size: Size, per_row: int = MOST_PANELS) -> Chart:
-    """Draw the seeds of the table, those that rose most on top.
+    """Draw the seeds of the table, those that rose most on top where a difference is claimed.
 
     Args:
         evidence: Its seed table has a score.
@@ -67,15 +67,16 @@ def seed_chart(evidence: Evidence, *, size: Size, per_row: int = MOST_PANELS) ->
         per_row: Most panels side by side.
     """
     table = evidence.seed_table
-    lines = () if table is None else sorted(table.lines, key=_order)
     is_claimed = table is not None and table.is_claimed
+    # An order by the rise would claim what is not claimed.
+    lines = () if table is None else sorted(table.lines, key=_order if is_claimed else _seed_of)
     panels = _panels(evidence)
     names = [str(line.seed) for line in lines]
     is_named = len(lines) <= MOST_NAMED
     height = _LINE * len(lines) if is_named else _HEIGHT
     axis = {"ticks": False, "domain": False, "labelFontSize": 9, "labelPadding": 8}
     axis |= {"labels": is_named, "grid": is_named}
-    y = name("seed", sort=names, title="seed, the largest rise on top", axis=axis)
+    y = name("seed", sort=names, title="seed, the largest rise on top" if is_claimed else "seed", axis=axis)
     x = amount(
         "value",
         title="final_score, strict",
@@ -98,6 +99,10 @@ def _panels(evidence: Evidence) -> list[Panel]:
     rows = [Panel(row.task, row.label, place) for place, row in enumerate(evidence.tasks)]
     mean = Panel(MEAN, "mean over tasks", None)
     return [*rows, mean] if 1 < len(rows) < MOST_PANELS else [mean]
+
+
+def _seed_of(line: SeedLine) -> int:
+    return line.seed
 
 
 def _order(line: SeedLine) -> tuple[float, int]:

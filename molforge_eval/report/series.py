@@ -14,6 +14,7 @@ import orjson
 import polars as pl
 
 from molforge_env.frozen import FrozenModel
+from molforge_eval.findings import Finding
 
 AVERAGE_WINDOW = 10
 """Points of a trailing moving average."""
@@ -147,9 +148,28 @@ def thirds(rollouts: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
     )
 
 
-def trainer_rows(trainer_log: pl.DataFrame) -> list[dict[str, Any]]:
-    """Give the trainer log as rows, in file order."""
-    return trainer_log.to_dicts()
+def trainer_rows(trainer_log: pl.DataFrame, findings: Sequence[Finding] = (), file: str = "") -> list[dict[str, Any]]:
+    """Give the trainer log as rows, in file order.
+
+    A number that is not finite and stands in the file as it is was read as nothing, and only its finding tells of it:
+    it is named under `non_finite` as one that was written so, for it was logged.
+
+    Args:
+        trainer_log: The log.
+        findings: What reading the run has found.
+        file: Where the log stands.
+    """
+    rows = trainer_log.to_dicts()
+    lost: dict[int, dict[str, str]] = {}
+    for item in findings:
+        where = item.where
+        if item.code == "NUMBER_NOT_FINITE" and where.file == file and where.line and where.pointer:
+            lost.setdefault(where.line, {})[where.pointer.removeprefix("/")] = item.what
+    for row in rows if lost else ():
+        if row["line"] in lost:
+            named = orjson.loads(row["non_finite"] or "{}")
+            row["non_finite"] = orjson.dumps({**lost[row["line"]], **named}).decode()
+    return rows
 
 
 def _number(row: Mapping[str, Any], column: str) -> tuple[float | None, bool]:

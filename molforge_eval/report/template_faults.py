@@ -17,6 +17,10 @@ from molforge_eval.catalogue import printable
 from molforge_eval.shipped import template_folder
 
 _SHOWN = 300
+_OF_BOTH = frozenset({"base.css.j2", "page.css.j2", "paper.css.j2", "marks.html.j2"})
+"""What a comparison takes from the packet."""
+_ELSEWHERE = frozenset({"model_card.md.j2", "notebook.html.j2"})
+"""What neither document is made of."""
 _KINDS = {
     "KeyError": "the template names what the evidence lacks",
     "TemplateSyntaxError": "the template cannot be read",
@@ -36,10 +40,8 @@ def blamed_on(folder: Path | None) -> Iterator[None]:
         folder: The folder of `--templates`; without one nothing is caught.
 
     Raises:
-        UsageError: No file of the folder has the name of a template, or one cannot be read, used or rendered.
+        UsageError: A template of the folder cannot be read, used or rendered.
     """
-    if folder is not None:
-        _require_one(folder)
     try:
         yield
     except MolForgeError:
@@ -51,16 +53,33 @@ def blamed_on(folder: Path | None) -> Iterator[None]:
         raise UsageError(_words_of(error), where=place, mend=_MEND) from error
 
 
-def _require_one(folder: Path) -> None:
-    """A folder whose names are all misspelt would change nothing, and nobody would be told."""
+def require_template(folder: Path, *, is_comparison: bool) -> None:
+    """A folder of which nothing is used would change nothing, and nobody would be told.
+
+    Args:
+        folder: The folder of `--templates`.
+        is_comparison: A comparison is to be written, else a packet.
+
+    Raises:
+        UsageError: No file of the folder has the name of a template that is used.
+    """
     shipped = template_folder()
     names = sorted(path.relative_to(shipped).as_posix() for path in shipped.rglob("*.j2"))
+    names = [name for name in names if _is_used(name, is_comparison=is_comparison)]
     if not any((folder / name).is_file() for name in names):
+        document = "comparison" if is_comparison else "packet"
         raise UsageError(
-            "no file of this folder has the name of a shipped template",
+            f"no file of this folder has the name of a template of a {document}",
             where=printable(str(folder)),
-            mend=f"Name it as one of {', '.join(name for name in names if '/' not in name)}, or in sections/ as there.",
+            mend=f"Name it as one of {', '.join(name for name in names if '/' not in name)}"
+            + ("." if is_comparison else ", or in sections/ as there."),
         )
+
+
+def _is_used(name: str, *, is_comparison: bool) -> bool:
+    if is_comparison:
+        return name.startswith("compare") or name in _OF_BOTH
+    return not name.startswith("compare") and name not in _ELSEWHERE
 
 
 def _place_in(folder: Path, error: Exception) -> str | None:

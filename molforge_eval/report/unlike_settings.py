@@ -15,7 +15,7 @@ from molforge_eval.records.evaluation import Evaluation
 from molforge_eval.records.manifest import RunManifest
 from molforge_eval.records.old import OldManifest
 from molforge_eval.report.comparison_evidence import SettingKind, UnlikeSetting
-from molforge_eval.report.numerals import scientific, whole
+from molforge_eval.report.numerals import scientific
 from molforge_eval.report.old_provenance import short_path
 from molforge_eval.report.quoting import quote
 from molforge_eval.report.rivals import Rival
@@ -58,7 +58,7 @@ def show_value(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, int):
-        return whole(value) if abs(value) < 2**53 else str(value)
+        return str(value)
     if isinstance(value, float):
         return scientific(value)
     if isinstance(value, str):

@@ -54,7 +54,7 @@ def test_a_clear_rise_is_improved_with_every_number_behind_it(plan: Any, shaken:
     assert sampled.interval.low < sampled.difference < sampled.interval.high
     assert sampled.minimum_detectable_difference is not None
     assert sampled.episodes_needed == 3 * sampled.seeds_needed
-    assert "p = 0.007812 (exact, 256 sign patterns)" in verdict.reasons[0]
+    assert "p = 0.0078 (exact, 256 sign patterns)" in verdict.reasons[0]
 
 
 def test_a_clear_fall_is_regressed(plan: Any, shaken: Any) -> None:

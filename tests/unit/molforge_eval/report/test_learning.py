@@ -1,21 +1,33 @@
 from __future__ import annotations
 
+import polars as pl
 import pytest
 
+from molforge_eval.catalogue import finding
 from molforge_eval.report.learning import first_and_last, slope_of, trend_of
-from molforge_eval.report.series import Curve, curve_over_steps
+from molforge_eval.report.series import Curve, curve_of, curve_over_steps, trainer_rows
 
 
 def curve(values) -> Curve:
     return curve_over_steps(list(range(len(values))), list(values), "loss")
 
 
-def test_the_slope_of_a_line_is_its_own_over_a_hundred_steps() -> None:
+def test_the_slope_of_a_line_is_its_own_over_ten_steps() -> None:
     slope = slope_of(curve([0.1 * step + (0.01 if step % 2 else -0.01) for step in range(20)]))
 
     assert slope is not None
-    assert slope.low < 10.0 < slope.high
-    assert slope.value == pytest.approx(10.0, abs=0.1)
+    assert slope.low < 1.0 < slope.high
+    assert slope.value == pytest.approx(1.0, abs=0.01)
+
+
+def test_a_number_that_stands_in_the_file_as_nan_is_a_gap_of_its_curve() -> None:
+    log = pl.DataFrame({"line": [1, 2], "type": ["train"] * 2, "step": [1, 2], "loss": [None, 0.5], "non_finite": "{}"})
+    lost = finding("NUMBER_NOT_FINITE", "number NaN is not finite", file="a.jsonl", line=1, pointer="/loss")
+    found = curve_of(trainer_rows(log, [lost], "a.jsonl"), "loss")
+
+    assert [(point.step, point.value) for point in found.points] == [(1, None), (2, 0.5)]
+    assert found.gaps == 1
+    assert curve_of(trainer_rows(log, [lost], "b.jsonl"), "loss").gaps == 0
 
 
 def test_below_five_points_no_trend_is_claimed() -> None:
@@ -50,7 +62,7 @@ def test_a_perfect_line_has_a_slope_and_an_interval_without_width() -> None:
     slope = slope_of(curve([0.001 * step for step in range(1, 61)]))
 
     assert slope is not None
-    assert slope.value == pytest.approx(0.1)
+    assert slope.value == pytest.approx(0.01)
     assert slope.high - slope.low < 1e-6
 
 

@@ -5,7 +5,7 @@ import pytest
 from molforge_env.errors import UsageError
 from molforge_eval.report.page import render_page
 from molforge_eval.report.paper import write_markup
-from molforge_eval.report.template_faults import blamed_on
+from molforge_eval.report.template_faults import blamed_on, require_template
 
 
 @pytest.mark.parametrize(
@@ -49,9 +49,27 @@ def test_a_folder_in_which_every_name_is_misspelt_is_refused(tmp_path) -> None:
     (tmp_path / "page.html").write_text("ours")
     (tmp_path / "paper.html.j2").mkdir()
 
-    with pytest.raises(UsageError, match="no file of this folder") as caught, blamed_on(tmp_path):
-        pass
+    with pytest.raises(UsageError, match="no file of this folder") as caught:
+        require_template(tmp_path, is_comparison=False)
     assert "page.html.j2" in caught.value.mend
+
+
+@pytest.mark.parametrize(
+    ("name", "is_comparison", "document"),
+    [
+        ("model_card.md.j2", False, "packet"),
+        ("compare_body.html.j2", False, "packet"),
+        ("page.html.j2", True, "comparison"),
+        ("sections/glossary.html.j2", True, "comparison"),
+    ],
+)
+def test_a_folder_of_which_nothing_is_used_is_refused(tmp_path, name, is_comparison, document) -> None:
+    (tmp_path / "sections").mkdir()
+    (tmp_path / name).write_text("ours")
+
+    with pytest.raises(UsageError, match=f"the name of a template of a {document}") as caught:
+        require_template(tmp_path, is_comparison=is_comparison)
+    assert name not in caught.value.mend
 
 
 def test_a_fault_outside_the_folder_passes_as_it_is(tmp_path) -> None:
