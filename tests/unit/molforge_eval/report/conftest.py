@@ -13,6 +13,7 @@ from evidence_cases.cases import EXAMPLES, read_case
 from old_cases import CASES as OLD_CASES
 from packet_pages import HOSTILE, chromium, hostile_old_run, hostile_run, page_address
 from playwright.sync_api import Browser
+from warm_press import Press
 
 from molforge_eval.catalogue import finding
 from molforge_eval.findings import Finding
@@ -235,3 +236,17 @@ def hostile_address(built_run: Path, tmp_path_factory: pytest.TempPathFactory) -
 def hostile_old_address(old_run: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
     """The page of a run in the public script's layout that tries to break out of it."""
     return page_address(hostile_old_run(old_run, tmp_path_factory.mktemp("hostile-old") / "run"))
+
+
+@pytest.fixture(scope="session")
+def press() -> Iterator[Press]:
+    """Prints faster than a process for each paper, for tests that look at the paper alone."""
+    made = Press()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def press_in_use(press: Press) -> Iterator[None]:
+    with press.in_use():
+        yield
