@@ -7,10 +7,10 @@ from html.parser import HTMLParser
 
 import pypdf
 import pytest
+from drawn_once import draw_once
 from old_cases import CASES
 from packet_pages import without_scripts
 
-from molforge_eval.report.figures import draw_figures
 from molforge_eval.report.page import render_page
 from molforge_eval.report.paper import render_paper
 
@@ -62,7 +62,7 @@ def figures_of(old_evidence_of):
 
     def draw(case: str) -> dict:
         if case not in made:
-            made[case] = draw_figures(old_evidence_of(case))
+            made[case] = draw_once(old_evidence_of(case))
         return made[case]
 
     return draw
@@ -148,7 +148,7 @@ def test_a_lone_surrogate_leaves_a_page_that_can_be_written(page_of) -> None:
 
 
 @pytest.mark.parametrize("case", PRINTED)
-def test_the_paper_has_its_first_page_on_one_sheet(old_evidence_of, figures_of, case, tmp_path) -> None:
+def test_the_paper_has_its_first_page_on_one_sheet(old_evidence_of, figures_of, case, tmp_path, press_in_use) -> None:
     evidence = old_evidence_of(case)
     templates = None if case == "hostile" else tmp_path
     if templates:

@@ -6,6 +6,7 @@ import re
 from html.parser import HTMLParser
 
 import pytest
+from drawn_once import draw_once
 from packet_pages import without_scripts
 
 from molforge_eval.report.figures import draw_figures
@@ -70,7 +71,7 @@ def page_of(evidence_of):
     def make(case: str) -> str:
         if case not in made:
             evidence = evidence_of(case)
-            made[case] = render_page(evidence, draw_figures(evidence)).decode()
+            made[case] = render_page(evidence, draw_once(evidence)).decode()
         return made[case]
 
     return make
