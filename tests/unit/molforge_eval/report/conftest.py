@@ -17,6 +17,7 @@ from packet_pages import HOSTILE, chromium, hostile_old_run, hostile_run, page_a
 from playwright.sync_api import Browser
 from warm_press import Press
 
+from molforge_eval import layout
 from molforge_eval.canonical import file_bytes
 from molforge_eval.catalogue import finding
 from molforge_eval.findings import Finding
@@ -35,6 +36,16 @@ from molforge_eval.verdict import decide
 CASES = ("improved", "no change shown", "regressed", "inconclusive", "incomplete", "withheld", "copies", "no plan")
 Check = Callable[..., Checked]
 Scored = Callable[..., Evaluation]
+
+
+@pytest.fixture
+def small_run(tmp_path: Path) -> Path:
+    """A run of one line in the oldest layout, of which there is next to nothing to draw; the test may change it."""
+    root = tmp_path / "run"
+    (root / "logs").mkdir(parents=True)
+    (root / layout.ROLLOUTS).write_bytes(b'{"timestamp": "t", "scenario_id": "level_0_easy", "reward": 0.1}\n')
+    (root / layout.SUMMARY).write_bytes(b'{"num_episodes": 1}')
+    return root
 
 
 @pytest.fixture(scope="session")

@@ -74,7 +74,7 @@ def test_a_peak_is_called_a_peak_and_is_never_the_headline(learned) -> None:
 
 
 def test_a_long_log_is_thinned_and_the_packet_says_so(learned) -> None:
-    count = 50_000
+    count = 20_000
     evidence = learned([0.2 + step / count for step in range(count)], 0.5)
     curve = next(note.curve for note in evidence.curves if note.name == "reward")
     shown = text_of(write_markup(evidence, draw_once(evidence)).markup)
