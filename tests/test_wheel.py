@@ -17,7 +17,7 @@ PROGRAMS = ("molforge-env", "molforge-eval", "molforge-report", "molforge-train"
 def _run(*line: str | Path, cwd: Path) -> str:
     """Start a program as a stranger would: nothing of this checkout in its environment. What it prints comes back."""
     kept = ("HOME", "LANG", "PATH", "TMPDIR")
-    environment = {name: os.environ[name] for name in kept if name in os.environ} | {"PYTHONDONTWRITEBYTECODE": "1"}
+    environment = {name: os.environ[name] for name in kept if name in os.environ}
     environment |= {name: value for name, value in os.environ.items() if name.startswith(("PIP_", "SSL_"))}
     done = subprocess.run(
         [str(word) for word in line], cwd=cwd, env=environment, capture_output=True, text=True, check=False
@@ -39,13 +39,18 @@ def wheel(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def programs(wheel: Path, repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of the programs in a fresh environment that holds the wheel and what it asks for."""
     folder = tmp_path_factory.mktemp("empty") / "environment"
-    venv.create(folder, with_pip=True)
+    venv.create(folder, with_pip=False)
     programs = folder / "bin"
     pinned = repository / "constraints.txt"
     # Byte code is written for what is imported; compiling all of scipy first would double the time.
-    pip = (programs / "python", "-m", "pip", "install", "--quiet", "--no-input", "--no-compile")
+    pip = (*_pip_for(programs), "install", "--quiet", "--no-input", "--no-compile")
     _run(*pip, "--constraint", pinned, wheel, cwd=folder)
     return programs
+
+
+def _pip_for(programs: Path) -> tuple[str | Path, ...]:
+    """Our own pip at work in another environment, which then needs none."""
+    return (sys.executable, "-m", "pip", "--python", programs / "python")
 
 
 def _names(wheel: Path) -> set[str]:
@@ -101,7 +106,7 @@ def test_the_wheel_holds_nothing_of_the_workshop(wheel: Path) -> None:
 
 
 def test_the_base_install_has_no_torch(programs: Path, tmp_path: Path) -> None:
-    installed = _run(programs / "python", "-m", "pip", "list", "--format", "freeze", cwd=tmp_path).splitlines()
+    installed = _run(*_pip_for(programs), "list", "--format", "freeze", cwd=tmp_path).splitlines()
     names = {line.partition("==")[0].lower() for line in installed}
 
     assert "molforge-evidence" in names
@@ -128,7 +133,10 @@ def test_an_installed_evaluator_finds_the_sample_run_sound(programs: Path, sampl
 
 
 def test_an_installed_reporter_builds_the_packet(programs: Path, sample_run: Path, tmp_path: Path) -> None:
-    _run(programs / "molforge-report", "build", sample_run, cwd=tmp_path)
+    # The test of the action has an installed reporter print every chapter.
+    (tmp_path / "mine" / "sections").mkdir(parents=True)
+    (tmp_path / "mine" / "sections" / "all.html.j2").write_text('{% include "sections/results.html.j2" %}')
+    _run(programs / "molforge-report", "build", sample_run, "--templates", tmp_path / "mine", cwd=tmp_path)
     page = (sample_run / "judge_packet.html").read_text(encoding="utf-8")
 
     assert (sample_run / "judge_packet.pdf").read_bytes().startswith(b"%PDF-1.7")

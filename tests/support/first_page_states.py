@@ -41,7 +41,7 @@ def _raise_a_total(root: Path) -> None:
 
 
 def _played(**arguments: Any) -> Maker:
-    return lambda _corpus, root: build_run(root, **{"seeds": _SEEDS, **arguments})
+    return lambda _corpus, root: build_run(root, **{"seeds": _SEEDS, "plots": False, **arguments})
 
 
 def _taken(name: str) -> Maker:
@@ -50,7 +50,7 @@ def _taken(name: str) -> Maker:
 
 def _changed(change: Callable[[Path], None]) -> Maker:
     def make(_corpus: Corpus, root: Path) -> Path:
-        build_run(root, seeds=_SEEDS)
+        build_run(root, seeds=_SEEDS, plots=False)
         change(root)
         reseal(root)
         return root

@@ -28,7 +28,7 @@ codes = [
     run_to_code(evaluate, ["verify", run, "--workers", "1"]),
     run_to_code(evaluate, ["validate", packet]),
     run_to_code(report, ["build", run, "--out", out]),
-    run_to_code(report, ["build", packet, "--out", out, "--no-pdf"]),
+    run_to_code(report, ["build", packet, "--out", out, "--no-pdf", "--no-html"]),
 ]
 print("codes", *codes)
 strays = [name for name, module in sys.modules.items() if str(getattr(module, "__file__", "")).startswith(run)]

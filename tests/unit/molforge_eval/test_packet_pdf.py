@@ -59,26 +59,6 @@ def why(path: Path, limits: Limits | None = None) -> str:
     return caught.value.what
 
 
-def test_a_packet_as_it_is_built_is_verified_from_its_attachments_alone(
-    run_copy: Path, tmp_path: Path, private_folder: Path
-) -> None:
-    made = build_packet(run_copy, out=tmp_path / "packet", options=PacketOptions(html=False))
-    assert made.pdf is not None
-    result = verify(made.pdf, workers=1)
-
-    assert result.level == "E3"
-    assert [item.code for item in result.findings] == [CARRIED]
-    assert result.counts["episodes_differing"] == 0
-    assert result.root_sha256 == orjson.loads((run_copy / layout.CHECKSUMS).read_bytes())["root_sha256"]
-    assert made.pdf.stat().st_size < 5_000_000
-    again = build_packet(made.pdf, out=tmp_path / "again", options=PacketOptions(html=False, pdf=False))
-
-    assert [item.code for item in again.evidence.findings] == [CARRIED]
-    assert again.evidence.identity.root_sha256 == result.root_sha256
-    assert again.evidence.verdict == made.evidence.verdict
-    assert list(private_folder.iterdir()) == []
-
-
 def test_the_packet_of_an_older_run_is_read_as_that_run(run_copy: Path, tmp_path: Path, first_page_only: Path) -> None:
     old = make_bare_old_run(run_copy, tmp_path / "old")
     before = validate(old)

@@ -8,12 +8,17 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from drawn_once import draw_once
 from evidence_cases.building import Corpus, make_case
 from evidence_cases.cases import EXAMPLES, read_case
 from old_cases import CASES as OLD_CASES
+from once_for_all import once_for_all
 from packet_pages import HOSTILE, chromium, hostile_old_run, hostile_run, page_address
 from playwright.sync_api import Browser
+from warm_press import Press
 
+from molforge_eval import layout
+from molforge_eval.canonical import file_bytes
 from molforge_eval.catalogue import finding
 from molforge_eval.findings import Finding
 from molforge_eval.ladder import ladder
@@ -21,6 +26,7 @@ from molforge_eval.records.evaluation import Evaluation, EvaluationPlan
 from molforge_eval.report.assembly import Checked, assemble_evidence
 from molforge_eval.report.build import PacketOptions, build_packet
 from molforge_eval.report.evidence import Evidence
+from molforge_eval.report.paper import Enclosure, render_paper
 from molforge_eval.report.rivals import Entry
 from molforge_eval.run_directory import RunDirectory, load
 from molforge_eval.sealing import compute_checksums
@@ -30,6 +36,16 @@ from molforge_eval.verdict import decide
 CASES = ("improved", "no change shown", "regressed", "inconclusive", "incomplete", "withheld", "copies", "no plan")
 Check = Callable[..., Checked]
 Scored = Callable[..., Evaluation]
+
+
+@pytest.fixture
+def small_run(tmp_path: Path) -> Path:
+    """A run of one line in the oldest layout, of which there is next to nothing to draw; the test may change it."""
+    root = tmp_path / "run"
+    (root / "logs").mkdir(parents=True)
+    (root / layout.ROLLOUTS).write_bytes(b'{"timestamp": "t", "scenario_id": "level_0_easy", "reward": 0.1}\n')
+    (root / layout.SUMMARY).write_bytes(b'{"num_episodes": 1}')
+    return root
 
 
 @pytest.fixture(scope="session")
@@ -235,3 +251,41 @@ def hostile_address(built_run: Path, tmp_path_factory: pytest.TempPathFactory) -
 def hostile_old_address(old_run: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
     """The page of a run in the public script's layout that tries to break out of it."""
     return page_address(hostile_old_run(old_run, tmp_path_factory.mktemp("hostile-old") / "run"))
+
+
+@pytest.fixture(scope="session")
+def enclosures(evidence_of: Callable[[str], Evidence]) -> tuple[Enclosure, ...]:
+    """What travels inside `whole_paper`."""
+    own = file_bytes(evidence_of("improved"))
+    return Enclosure("evidence.json", "Every number", own), Enclosure("empty.json", "Nothing", b"")
+
+
+@pytest.fixture(scope="session")
+def whole_paper(
+    evidence_of: Callable[[str], Evidence],
+    enclosures: tuple[Enclosure, ...],
+    press: Press,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> bytes:
+    """The paper of an improved run with all of its chapters."""
+    evidence = evidence_of("improved")
+
+    def make() -> bytes:
+        with press.in_use():
+            return render_paper(evidence, draw_once(evidence), enclosures, created="2026-01-02T03:04:05Z")
+
+    return once_for_all(tmp_path_factory, "whole-paper.pdf", make)
+
+
+@pytest.fixture(scope="session")
+def press() -> Iterator[Press]:
+    """Prints faster than a process for each paper, for tests that look at the paper alone."""
+    made = Press()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def press_in_use(press: Press) -> Iterator[None]:
+    with press.in_use():
+        yield

@@ -6,12 +6,21 @@ import pytest
 from packet_pages import Visit
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1280, 390])
+@pytest.fixture(scope="module")
+def visit(browser, hostile_address):
+    """A page on a desk that tests use one after the other, each leaving it as it was."""
+    visit = Visit(browser.new_page(viewport={"width": 1280, "height": 900}, color_scheme="light"), hostile_address)
+    yield visit
+    visit.page.close()
+
+
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 390)])
 def test_the_page_asks_for_nothing_and_complains_of_nothing(browser, hostile_address, scheme, width) -> None:
     page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
     visit = Visit(page, hostile_address)
     visit.draw_all()
+    page.emulate_media(color_scheme="light" if scheme == "dark" else "dark")
+    page.wait_for_timeout(200)
 
     assert visit.messages == []
     assert visit.asked == [hostile_address]
@@ -21,22 +30,19 @@ def test_the_page_asks_for_nothing_and_complains_of_nothing(browser, hostile_add
 
 
 @pytest.mark.parametrize("width", [1280, 768, 390, 320])
-def test_nothing_is_wider_than_the_page(browser, hostile_address, width) -> None:
-    page = browser.new_page(viewport={"width": width, "height": 900})
-    Visit(page, hostile_address)
+def test_nothing_is_wider_than_the_page(visit, width) -> None:
+    visit.page.set_viewport_size({"width": width, "height": 900})
 
-    assert page.evaluate("document.documentElement.scrollWidth") <= width
-    page.close()
+    assert visit.page.evaluate("document.documentElement.scrollWidth") <= width
+    visit.page.set_viewport_size({"width": 1280, "height": 900})
 
 
-def test_hostile_text_is_shown_as_it_was_written(browser, hostile_address) -> None:
-    page = browser.new_page()
-    Visit(page, hostile_address)
+def test_hostile_text_is_shown_as_it_was_written(visit) -> None:
+    page = visit.page
 
     assert "</script><img src=x" in page.locator("#transcripts").inner_text()
     assert "{{ 7*7 }}" in page.locator("h1").inner_text()
     assert "\N{RIGHT-TO-LEFT OVERRIDE}" not in page.locator("main").inner_text()
-    page.close()
 
 
 @pytest.mark.parametrize("width", [1280, 390])
@@ -55,19 +61,14 @@ def test_charts_are_there_without_a_script_and_nothing_waits_for_one(browser, ho
     context.close()
 
 
-def test_the_shipped_faces_are_used(browser, hostile_address) -> None:
-    page = browser.new_page()
-    Visit(page, hostile_address)
-
-    assert page.evaluate(
+def test_the_shipped_faces_are_used(visit) -> None:
+    assert visit.page.evaluate(
         "document.fonts.check('700 16px Inter') && [...document.fonts].some(f => f.status === 'loaded')"
     )
-    page.close()
 
 
-def test_the_reader_turns_the_page_dark_by_keyboard(browser, hostile_address) -> None:
-    page = browser.new_page(color_scheme="light")
-    visit = Visit(page, hostile_address)
+def test_the_reader_turns_the_page_dark_by_keyboard(visit) -> None:
+    page = visit.page
     ground = "getComputedStyle(document.documentElement).backgroundColor"
     light = page.evaluate(ground)
     page.locator("#theme").focus()
@@ -75,8 +76,10 @@ def test_the_reader_turns_the_page_dark_by_keyboard(browser, hostile_address) ->
 
     assert page.evaluate(ground) != light
     assert page.locator("#theme").get_attribute("aria-pressed") == "true"
+    page.keyboard.press("Enter")
+
+    assert page.evaluate(ground) == light
     assert visit.messages == []
-    page.close()
 
 
 def test_a_dark_page_shows_its_charts_in_dark_colours(browser, hostile_address) -> None:

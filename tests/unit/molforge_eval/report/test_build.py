@@ -13,6 +13,7 @@ from evidence_builder import edit_json, edit_line
 
 from molforge_env.errors import UnreadableError, UsageError
 from molforge_eval import layout
+from molforge_eval.replay import verify
 from molforge_eval.report.build import PacketOptions, _compress, _is_far_too_large, build_packet
 from molforge_eval.report.evidence import Evidence
 from molforge_eval.report.paper import PaperLimits
@@ -84,9 +85,30 @@ def test_building_again_gives_the_same_bytes(packet, built_run, tmp_path) -> Non
     again = build_packet(folder)
     for first, second in zip(packet[0][1:5], again[1:5], strict=True):
         assert first.read_bytes() == second.read_bytes()
-    once_more = build_packet(folder)
+    once_more = build_packet(folder, options=PacketOptions(pdf=False, replay=True, pack=False))
 
     assert once_more.html.read_bytes() == again.html.read_bytes()
+
+
+def test_the_packet_is_verified_from_its_attachments_alone(packet, tmp_path, monkeypatch) -> None:
+    made = packet[0]
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temporary"))
+    result = verify(made.pdf, workers=1)
+    less = ["PACKET_CARRIES_LESS"]
+
+    assert result.level == "E3"
+    assert [item.code for item in result.findings] == less
+    assert result.counts["episodes_differing"] == 0
+    sealed = orjson.loads((made.evidence_file.parent / layout.CHECKSUMS).read_bytes())
+    assert result.root_sha256 == sealed["root_sha256"]
+    assert made.pdf.stat().st_size < 5_000_000
+    again = build_packet(made.pdf, out=tmp_path / "again", options=PacketOptions(html=False, pdf=False))
+
+    assert [item.code for item in again.evidence.findings] == less
+    assert again.evidence.identity.root_sha256 == result.root_sha256
+    assert again.evidence.verdict == made.evidence.verdict
+    assert list((tmp_path / "temporary").iterdir()) == []
 
 
 def test_a_notebook_shows_the_verdict_and_the_files(packet) -> None:
@@ -107,15 +129,15 @@ def test_a_forged_score_withholds_the_verdict_and_the_packet_is_still_written(ru
     assert made.pdf is made.archive is None
 
 
-def test_a_paper_that_cannot_be_made_leaves_the_page_and_says_why(run_copy) -> None:
-    (run_copy / layout.PACKET_PDF).write_bytes(b"an older paper")
+def test_a_paper_that_cannot_be_made_leaves_the_page_and_says_why(small_run) -> None:
+    (small_run / layout.PACKET_PDF).write_bytes(b"an older paper")
     options = PacketOptions(paper_limits=PaperLimits(memory_bytes=2**26), pack=False, replay=False)
-    made = build_packet(run_copy, options=options)
+    made = build_packet(small_run, options=options)
 
     assert made.html.is_file()
     assert made.pdf is None
     assert "PDF" in str(made.paper_fault)
-    assert not (run_copy / layout.PACKET_PDF).exists()
+    assert not (small_run / layout.PACKET_PDF).exists()
 
 
 def test_an_archive_is_read_and_its_packet_goes_where_it_is_told(packet, tmp_path) -> None:
@@ -134,44 +156,41 @@ def test_a_folder_that_is_no_run_is_unreadable_and_stays_empty(tmp_path) -> None
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_run_of_the_old_layout_gets_a_packet_that_says_what_is_missing(tmp_path) -> None:
-    (tmp_path / "logs").mkdir()
-    (tmp_path / layout.ROLLOUTS).write_bytes(b'{"timestamp": "t", "scenario_id": "level_0_easy", "reward": 0.1}\n')
-    (tmp_path / layout.SUMMARY).write_bytes(b'{"num_episodes": 1}')
-    made = build_packet(tmp_path, options=PacketOptions(pdf=False, pack=False))
+def test_a_run_of_the_old_layout_gets_a_packet_that_says_what_is_missing(small_run) -> None:
+    made = build_packet(small_run, options=PacketOptions(pdf=False, pack=False))
 
     assert made.evidence.verdict.outcome == "incomplete"
     assert made.evidence.identity.run_format == 0
     assert "FORMAT_OLD" in made.html.read_text()
 
 
-def test_a_link_in_the_place_of_a_packet_file_is_replaced_and_not_followed(run_copy, tmp_path) -> None:
+def test_a_link_in_the_place_of_a_packet_file_is_replaced_and_not_followed(small_run, tmp_path) -> None:
     elsewhere = tmp_path / "elsewhere.html"
     elsewhere.write_text("untouched")
-    (run_copy / layout.PACKET_HTML).symlink_to(elsewhere)
-    build_packet(run_copy, options=PacketOptions(pdf=False, pack=False, replay=False))
+    (small_run / layout.PACKET_HTML).symlink_to(elsewhere)
+    build_packet(small_run, options=PacketOptions(pdf=False, pack=False, replay=False))
 
     assert elsewhere.read_text() == "untouched"
-    assert not (run_copy / layout.PACKET_HTML).is_symlink()
+    assert not (small_run / layout.PACKET_HTML).is_symlink()
 
 
 def test_an_older_packet_of_another_state_leaves_no_trace_in_the_new_one(packet, run_copy) -> None:
     edit_json(run_copy, layout.MANIFEST, lambda manifest: manifest.update(run_name="an older state"))
     seal_run(run_copy)
-    options = PacketOptions(pdf=False, pack=False)
-    build_packet(run_copy, options=options)
+    build_packet(run_copy, options=PacketOptions(pdf=False, replay=False, pack=False))
     edit_json(run_copy, layout.MANIFEST, lambda manifest: manifest.update(run_name="built"))
     seal_run(run_copy)
+    made = build_packet(run_copy, options=PacketOptions(html=False, pdf=False, pack=False))
 
-    assert build_packet(run_copy, options=options).evidence == packet[0].evidence
+    assert made.evidence == packet[0].evidence
 
 
-def test_a_place_that_cannot_be_written_is_named_in_three_lines(run_copy, tmp_path) -> None:
+def test_a_place_that_cannot_be_written_is_named_in_three_lines(small_run, tmp_path) -> None:
     (tmp_path / "out" / layout.EVIDENCE).mkdir(parents=True)
     (tmp_path / "out" / layout.EVIDENCE / "in the way").write_text("x")
 
     with pytest.raises(UsageError, match="cannot be written") as caught:
-        build_packet(run_copy, out=tmp_path / "out", options=PacketOptions(pdf=False, replay=False))
+        build_packet(small_run, out=tmp_path / "out", options=PacketOptions(pdf=False, replay=False))
     assert "--out" in caught.value.mend
     assert [entry.name for entry in (tmp_path / "out").iterdir()] == [layout.EVIDENCE]
 
@@ -216,17 +235,17 @@ build_packet(sys.argv[1], options=PacketOptions(**options))
 
 
 @pytest.mark.parametrize("stage", ["judge", "page"])
-def test_a_run_that_changes_while_its_packet_is_made_gets_none(run_copy, stage) -> None:
-    (run_copy / layout.EVIDENCE).write_bytes(b"older")
+def test_a_run_that_changes_while_its_packet_is_made_gets_none(small_run, stage) -> None:
+    (small_run / layout.EVIDENCE).write_bytes(b"older")
 
     def change(here: str) -> None:
-        (run_copy / layout.PACKET_HTML).write_bytes(here.encode())
+        (small_run / layout.PACKET_HTML).write_bytes(here.encode())
         if here == stage:
-            edit_json(run_copy, layout.AFTER, lambda value: value.update(note="later"))
+            edit_json(small_run, layout.SUMMARY, lambda value: value.update(note="later"))
 
-    with pytest.raises(UnreadableError, match=f"the run changed while it was read: {layout.AFTER}"):
-        build_packet(run_copy, options=PacketOptions(pdf=False, replay=False), on_stage=change)
-    assert (run_copy / layout.EVIDENCE).read_bytes() == b"older"
+    with pytest.raises(UnreadableError, match=f"the run changed while it was read: {layout.SUMMARY}"):
+        build_packet(small_run, options=PacketOptions(pdf=False, replay=False), on_stage=change)
+    assert (small_run / layout.EVIDENCE).read_bytes() == b"older"
 
 
 @pytest.mark.parametrize(("piece", "fits"), [(bytes(2**20), True), (Random(3).randbytes(2**20), False)])

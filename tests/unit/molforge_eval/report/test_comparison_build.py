@@ -83,14 +83,19 @@ def test_the_paper_is_one_sheet_tagged_and_carries_its_evidence(made) -> None:
     assert "max_grad_norm" in words
 
 
-@pytest.mark.parametrize("paper", ["A4", "letter"])
-def test_six_runs_stand_on_one_sheet(made, runs, tmp_path, paper) -> None:
-    others = [
-        build_rival(tmp_path / f"run-{number}", number, after=POLICIES[number % 3], seeds=6) for number in (4, 5, 6)
-    ]
-    options = ComparisonOptions(replay=False, html=False, paper_size=paper)
-    comparison = compare_runs([*runs, *others], out=tmp_path / "out", options=options)
+@pytest.fixture(scope="module")
+def others(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("others")
+    return [build_rival(folder / f"run-{number}", number, after=POLICIES[number % 3], seeds=6) for number in (4, 5, 6)]
 
+
+@pytest.mark.parametrize("paper", ["A4", "letter"])
+def test_six_runs_stand_on_one_sheet_of_its_size(runs, others, tmp_path, paper, press_in_use) -> None:
+    options = ComparisonOptions(replay=False, html=False, paper_size=paper)
+    comparison = compare_runs([*runs, *others], out=tmp_path, options=options)
+    told = subprocess.run(["pdfinfo", str(comparison.pdf)], check=True, capture_output=True, text=True)
+
+    assert paper in told.stdout
     assert len(comparison.evidence.pairs) == 15
     with pikepdf.open(comparison.pdf) as pdf:
         assert len(pdf.pages) == 1
@@ -221,13 +226,6 @@ def test_a_broken_template_is_three_lines_and_leaves_what_stood_there(runs, tmp_
     assert run_to_code(cli, [*words, "--templates", str(tmp_path / "own")]) == 2
     assert "compare_body.html.j2:2" in capsys.readouterr().err
     assert (tmp_path / "comparison.html").read_text() == "older"
-
-
-def test_a_letter_sheet_is_a_letter_sheet(runs, tmp_path) -> None:
-    compare_runs(runs, out=tmp_path, options=ComparisonOptions(replay=False, html=False, paper_size="letter"))
-    told = subprocess.run(["pdfinfo", str(tmp_path / "comparison.pdf")], check=True, capture_output=True, text=True)
-
-    assert "letter" in told.stdout
 
 
 def test_a_run_that_changes_while_it_is_read_stands_in_the_list_without_a_score(runs, tmp_path) -> None:

@@ -65,25 +65,48 @@ def compared(entry, scored, plan):
 
 
 @pytest.fixture(scope="module")
-def address(compared, tmp_path_factory):
+def figures_of(compared):
+    made: dict[str, dict] = {}
+
+    def draw(case: str) -> dict:
+        if case not in made:
+            made[case] = draw_comparison(compared(case))
+        return made[case]
+
+    return draw
+
+
+@pytest.fixture(scope="module")
+def page_of(compared, figures_of):
+    made: dict[str, str] = {}
+
+    def make(case: str) -> str:
+        if case not in made:
+            made[case] = render_comparison_page(compared(case), figures_of(case)).decode()
+        return made[case]
+
+    return make
+
+
+@pytest.fixture(scope="module")
+def address(page_of, tmp_path_factory):
     """The address under which a double click opens the page of a case."""
 
     def of(case: str) -> str:
         path: Path = tmp_path_factory.mktemp("comparison") / "comparison.html"
-        path.write_bytes(render_comparison_page(compared(case), draw_comparison(compared(case))))
+        path.write_text(page_of(case), encoding="utf-8")
         return path.as_uri()
 
     return of
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_every_numeral_of_a_page_and_a_sheet_has_its_origin(compared, case) -> None:
+def test_every_numeral_of_a_page_and_a_sheet_has_its_origin(compared, figures_of, page_of, case) -> None:
     evidence = compared(case)
-    figures = draw_comparison(evidence)
-    sheet = write_comparison_sheet(evidence, figures, created="some day")
+    sheet = write_comparison_sheet(evidence, figures_of(case), created="some day")
     pictures = "".join(data.decode() for name, data in sheet.shelf.items() if name.endswith(".svg"))
 
-    assert strays(render_comparison_page(evidence, figures).decode(), evidence) == []
+    assert strays(page_of(case), evidence) == []
     assert strays(sheet.markup + pictures, evidence) == []
 
 
@@ -97,8 +120,8 @@ def test_a_numeral_of_ones_own_is_found(compared, tmp_path) -> None:
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_every_number_links_to_how_it_is_made_and_back(compared, case) -> None:
-    page = render_comparison_page(compared(case), draw_comparison(compared(case))).decode()
+def test_every_number_links_to_how_it_is_made_and_back(compared, page_of, case) -> None:
+    page = page_of(case)
     placed = set(re.findall(r'<a class="n" data-n="[^"]+" href="#n-([^"]+)"', page))
     ids = re.findall(r'\bid="([^"]+)"', page)
 

@@ -7,10 +7,10 @@ import re
 
 import pypdf
 import pytest
+from drawn_once import draw_once
 from numeral_walk import NUMERAL, Stray, pieces_of, strays
 
 from molforge_eval.report.evidence import Evidence
-from molforge_eval.report.figures import draw_figures
 from molforge_eval.report.page import render_page
 from molforge_eval.report.paper import render_paper, write_markup
 
@@ -26,7 +26,7 @@ def drawn(evidence_of, old_evidence_of):
     def draw(case: str) -> tuple[Evidence, dict]:
         if case not in made:
             evidence = (old_evidence_of if case in OLD_CASES else evidence_of)(case)
-            made[case] = evidence, draw_figures(evidence)
+            made[case] = evidence, draw_once(evidence)
         return made[case]
 
     return draw
@@ -49,12 +49,15 @@ def test_every_numeral_of_a_paper_has_its_origin(drawn, case) -> None:
 
 
 @pytest.mark.parametrize("case", ["improved", "sound"])
-def test_a_printed_paper_adds_no_numeral_but_those_of_lists_and_pages(drawn, case) -> None:
+def test_a_printed_paper_adds_no_numeral_but_those_of_lists_and_pages(
+    drawn, case, press_in_use, request: pytest.FixtureRequest
+) -> None:
     evidence, figures = drawn(case)
+    data = request.getfixturevalue("whole_paper") if case == "improved" else render_paper(evidence, figures, ())
     sheet = write_markup(evidence, figures, created=CREATED)
     pictures = "".join(data.decode() for name, data in sheet.shelf.items() if name.endswith(".svg"))
     written = "\n".join(piece.text for piece in pieces_of(sheet.markup + pictures))
-    pages = [page.extract_text() for page in pypdf.PdfReader(io.BytesIO(render_paper(evidence, figures, ()))).pages]
+    pages = [page.extract_text() for page in pypdf.PdfReader(io.BytesIO(data)).pages]
     added = {
         (number, numeral)
         for number, text in enumerate(pages, start=1)

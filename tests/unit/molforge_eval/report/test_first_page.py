@@ -11,13 +11,13 @@ from pathlib import Path
 import pikepdf
 import pypdf
 import pytest
+from drawn_once import draw_once
 from evidence_cases.building import Corpus
 from first_page_states import STATES, make_state
 
 from molforge_eval.pdf_page import read_first_page
 from molforge_eval.report.build import PacketOptions, build_packet
 from molforge_eval.report.evidence import Evidence
-from molforge_eval.report.figures import draw_figures
 from molforge_eval.report.first_page import compare_words, write_words
 from molforge_eval.report.numerals import short_hash
 from molforge_eval.report.paper import UNDATED, PaperLimits, print_sheet, write_markup
@@ -84,7 +84,7 @@ def page_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], tuple[E
         if state not in made:
             run = make_state(state, corpus, folder / state.replace(" ", "-"))
             evidence = build_packet(run, options=PacketOptions(html=False, pdf=False, pack=False)).evidence
-            made[state] = evidence, draw_figures(evidence)
+            made[state] = evidence, draw_once(evidence)
         return made[state]
 
     return make
@@ -121,7 +121,7 @@ def test_the_first_page_reads_right(page_of, state, snapshot) -> None:
 
 @pytest.mark.parametrize("state", STATES)
 @pytest.mark.parametrize("size", ["A4", "letter"])
-def test_the_first_page_is_one_sheet_in_its_full_size(page_of, state, size, first_page_only) -> None:
+def test_the_first_page_is_one_sheet_in_its_full_size(page_of, state, size, first_page_only, press_in_use) -> None:
     sheet = write_markup(*page_of(state), size=size, templates=first_page_only)
     data = print_sheet(sheet, (), UNDATED, PaperLimits())
     (page,) = pypdf.PdfReader(io.BytesIO(data)).pages

@@ -136,10 +136,15 @@ def test_names_of_metrics_cost_a_chart_no_point(packet: Packet) -> None:
     assert rows == len(loss.points)
 
 
-def test_a_lone_surrogate_is_named_and_the_packet_is_made(run_copy: Path) -> None:
+def test_a_lone_surrogate_is_named_and_the_packet_is_made(run_copy: Path, tmp_path: Path) -> None:
     text = (run_copy / layout.AFTER).read_text()
     (run_copy / layout.AFTER).write_text(text.replace('"raw_completion": "', '"raw_completion": "\\ud800'))
-    packet = build_packet(run_copy, options=PacketOptions(replay=False, pack=False))
+    # The first page and the chapter that quotes what the model wrote.
+    (tmp_path / "mine" / "sections").mkdir(parents=True)
+    chapters = '{% include "sections/transcripts.html.j2" %}'
+    (tmp_path / "mine" / "sections" / "all.html.j2").write_text(chapters)
+    options = PacketOptions(html=False, replay=False, pack=False, templates=tmp_path / "mine")
+    packet = build_packet(run_copy, options=options)
 
     assert packet.paper_fault is None
     assert "TEXT_SURROGATE" in {item.code for item in packet.evidence.findings}

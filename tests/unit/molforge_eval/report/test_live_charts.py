@@ -4,8 +4,8 @@ import json
 import re
 
 import pytest
+from drawn_once import draw_once
 
-from molforge_eval.report.figures import draw_figures
 from molforge_eval.report.live_charts import live_charts, script_json, vega_bundle
 from molforge_eval.report.render import Svg
 from molforge_eval.report.theme import palettes
@@ -20,7 +20,7 @@ OUR_EXPRESSIONS = re.compile(
 
 @pytest.fixture(scope="module")
 def live(evidence_of):
-    return live_charts(draw_figures(evidence_of("improved")))
+    return live_charts(draw_once(evidence_of("improved")))
 
 
 def strings_of(value, key: str = "") -> list[tuple[str, str]]:
@@ -53,14 +53,14 @@ def test_what_a_run_of_the_old_layout_names_stands_in_the_data_alone(old_evidenc
     labels = ["</script><b>", "</script><b>", "{{ a }}'] + datum.value \N{LINE SEPARATOR}"]
     tasks = [task.model_copy(update={"label": label}) for task, label in zip(evidence.old.tasks, labels, strict=True)]
     named = evidence.model_copy(update={"old": evidence.old.model_copy(update={"tasks": tuple(tasks)})})
-    figures = draw_figures(named)
+    figures = draw_once(named)
     live = live_charts(figures)
     outside, inside = json.dumps([live["charts"], live["config"]]), json.dumps(live["datasets"])
 
     assert [label for label in labels if json.dumps(label)[1:-1] in outside] == []
     assert [label for label in labels if json.dumps(label)[1:-1] not in inside] == []
     assert figures["hero"].body.count("&lt;/script&gt;&lt;b&gt;") == 2
-    assert figures["hero"].height == draw_figures(evidence)["hero"].height
+    assert figures["hero"].height == draw_once(evidence)["hero"].height
 
 
 def test_colours_are_named_by_role(live) -> None:

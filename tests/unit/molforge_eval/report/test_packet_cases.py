@@ -8,11 +8,11 @@ from html import unescape
 
 import polars as pl
 import pytest
+from drawn_once import draw_once
 from training_episodes import with_episodes
 
 from molforge_eval.report.assembly import assemble_evidence
 from molforge_eval.report.evidence import Evidence
-from molforge_eval.report.figures import draw_figures
 from molforge_eval.report.first_page import write_words
 from molforge_eval.report.paper import write_markup
 from molforge_eval.report.series import MOST_POINTS
@@ -63,7 +63,7 @@ def test_a_reward_that_rose_stands_beside_the_score_that_fell_and_the_score_deci
 def test_a_peak_is_called_a_peak_and_is_never_the_headline(learned) -> None:
     evidence = learned(PEAKED, 0.5)
     words = write_words(evidence, logs_left_out=False)
-    shown = text_of(write_markup(evidence, draw_figures(evidence)).markup)
+    shown = text_of(write_markup(evidence, draw_once(evidence)).markup)
 
     assert "2.09" not in words
     assert "The peak, 2.09, is a single point." in shown
@@ -74,10 +74,10 @@ def test_a_peak_is_called_a_peak_and_is_never_the_headline(learned) -> None:
 
 
 def test_a_long_log_is_thinned_and_the_packet_says_so(learned) -> None:
-    count = 50_000
+    count = 20_000
     evidence = learned([0.2 + step / count for step in range(count)], 0.5)
     curve = next(note.curve for note in evidence.curves if note.name == "reward")
-    shown = text_of(write_markup(evidence, draw_figures(evidence)).markup)
+    shown = text_of(write_markup(evidence, draw_once(evidence)).markup)
 
     assert len(curve.points) <= MOST_POINTS + 1
     assert evidence.number("curve.reward.points").value == count

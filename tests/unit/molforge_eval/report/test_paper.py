@@ -14,12 +14,11 @@ import pdfua
 import pikepdf
 import pypdf
 import pytest
+from drawn_once import draw_once
 
 from molforge_env.errors import MissingDependencyError
-from molforge_eval.canonical import file_bytes
 from molforge_eval.report import paper
-from molforge_eval.report.figures import draw_figures
-from molforge_eval.report.paper import Enclosure, PaperError, PaperLimits, render_paper, write_markup
+from molforge_eval.report.paper import UNDATED, PaperError, PaperLimits, print_sheet, render_paper, write_markup
 
 CREATED = "2026-01-02T03:04:05Z"
 
@@ -31,17 +30,12 @@ def evidence(evidence_of):
 
 @pytest.fixture(scope="module")
 def figures(evidence):
-    return draw_figures(evidence)
+    return draw_once(evidence)
 
 
 @pytest.fixture(scope="module")
-def enclosures(evidence):
-    return (Enclosure("evidence.json", "Every number", file_bytes(evidence)), Enclosure("empty.json", "Nothing", b""))
-
-
-@pytest.fixture(scope="module")
-def printed(evidence, figures, enclosures) -> bytes:
-    return render_paper(evidence, figures, enclosures, created=CREATED)
+def printed(whole_paper) -> bytes:
+    return whole_paper
 
 
 @pytest.fixture(scope="module")
@@ -158,10 +152,6 @@ def test_what_is_enclosed_comes_out_as_it_went_in_with_a_fixed_date(printed, enc
         assert len(pdf.Root.AF) == len(enclosures)
 
 
-def test_printing_twice_gives_the_same_bytes(printed, evidence, figures, enclosures) -> None:
-    assert render_paper(evidence, figures, enclosures, created=CREATED) == printed
-
-
 def only_the_first_page(folder: Path, rest: str = "") -> Path:
     """Templates whose other chapters are a text of the test's own."""
     (folder / "sections").mkdir()
@@ -169,8 +159,18 @@ def only_the_first_page(folder: Path, rest: str = "") -> Path:
     return folder
 
 
-def test_a_letter_sheet_is_a_letter_sheet(evidence, figures, tmp_path) -> None:
-    data = render_paper(evidence, figures, (), size="letter", templates=only_the_first_page(tmp_path))
+def test_printing_twice_gives_the_same_bytes(evidence, figures, enclosures, tmp_path) -> None:
+    # A build prints whole papers twice in its own tests.
+    templates = only_the_first_page(tmp_path, '{% include "sections/results.html.j2" %}')
+    sheet = write_markup(evidence, figures, created=CREATED, templates=templates)
+    first, second = (print_sheet(sheet, enclosures, CREATED, PaperLimits()) for _ in range(2))
+
+    assert first == second
+
+
+def test_a_letter_sheet_is_a_letter_sheet(evidence, figures, tmp_path, press_in_use) -> None:
+    sheet = write_markup(evidence, figures, size="letter", templates=only_the_first_page(tmp_path))
+    data = print_sheet(sheet, (), UNDATED, PaperLimits())
 
     assert [float(side) for side in pypdf.PdfReader(io.BytesIO(data)).pages[0].mediabox[2:]] == [612.0, 792.0]
 
@@ -183,14 +183,15 @@ def test_the_document_names_only_what_travels_with_it(evidence, figures) -> None
     assert all(address.startswith("memory:") for address in named)
 
 
-def test_no_address_is_read_even_when_a_template_names_one(evidence, figures, tmp_path) -> None:
+def test_no_address_is_read_even_when_a_template_names_one(evidence, figures, tmp_path, press_in_use) -> None:
     secret = tmp_path / "secret.txt"
     secret.write_text("the secret of the machine")
     naming = (
         f'<link rel="attachment" href="{secret.as_uri()}"><img src="{secret.as_uri()}" alt="x">'
         '<img src="http://127.0.0.1:9/x" alt="x"><img src="data:text/plain,hello" alt="x"><p id="glossary">words</p>'
     )
-    data = render_paper(evidence, figures, (), templates=only_the_first_page(tmp_path, naming))
+    sheet = write_markup(evidence, figures, templates=only_the_first_page(tmp_path, naming))
+    data = print_sheet(sheet, (), UNDATED, PaperLimits())
 
     with pikepdf.open(io.BytesIO(data)) as pdf:
         assert list(pdf.attachments) == []
@@ -208,9 +209,10 @@ def test_a_child_that_needs_too_much_memory_is_refused_with_three_lines(evidence
 def test_a_child_that_takes_too_long_is_ended(evidence, figures, tmp_path) -> None:
     rows = "<tr>" + "<td>wide</td>" * 40 + "</tr>"
     templates = only_the_first_page(tmp_path, f'<table id="glossary" style="table-layout: auto">{rows * 4_000}</table>')
+    sheet = write_markup(evidence, figures, templates=templates)
 
     with pytest.raises(PaperError, match="PDF"):
-        render_paper(evidence, figures, (), templates=templates, limits=PaperLimits(seconds=3))
+        print_sheet(sheet, (), UNDATED, PaperLimits(seconds=3))
 
 
 def test_a_child_that_is_ended_leaves_nothing_behind(evidence, figures, tmp_path, monkeypatch) -> None:
@@ -291,8 +293,9 @@ def test_no_module_of_the_working_folder_is_imported(evidence, figures, tmp_path
     for name in ("orjson", "weasyprint", "resource"):
         (tmp_path / f"{name}.py").write_text(f"open({str(tmp_path / 'executed')!r}, 'w').close()\n")
     monkeypatch.chdir(tmp_path)
+    sheet = write_markup(evidence, figures, templates=only_the_first_page(tmp_path))
 
-    assert render_paper(evidence, figures, ()).startswith(b"%PDF-1.7")
+    assert print_sheet(sheet, (), UNDATED, PaperLimits()).startswith(b"%PDF-1.7")
     assert not (tmp_path / "executed").exists()
 
 

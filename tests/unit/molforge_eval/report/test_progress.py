@@ -50,14 +50,14 @@ def test_a_terminal_is_shown_the_stages_and_a_bar_over_the_episodes(run_copy: Pa
     assert "drawing" not in printed
 
 
-def test_quiet_is_quiet_on_a_terminal_too(run_copy: Path) -> None:
-    words = ("build", str(run_copy), "--no-pdf", "--no-pack", "--verify-level", "E2", "--quiet")
+def test_quiet_is_quiet_on_a_terminal_too(small_run: Path) -> None:
+    words = ("build", str(small_run), "--no-pdf", "--no-pack", "--verify-level", "E2", "--quiet")
 
     assert _said_on_a_terminal(*words) == ("", "")
 
 
-def test_a_standard_error_that_is_no_terminal_is_told_nothing(run_copy: Path) -> None:
-    line = [sys.executable, "-c", PROGRAM, "build", str(run_copy), "--no-pdf", "--no-pack", "--verify-level", "E2"]
+def test_a_standard_error_that_is_no_terminal_is_told_nothing(small_run: Path) -> None:
+    line = [sys.executable, "-c", PROGRAM, "build", str(small_run), "--no-pdf", "--no-pack", "--verify-level", "E2"]
     done = subprocess.run(line, check=True, capture_output=True, text=True)
 
     assert done.stderr == ""

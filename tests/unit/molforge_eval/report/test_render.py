@@ -3,6 +3,7 @@ from __future__ import annotations
 import re
 
 import pytest
+from drawn_once import draw_once
 
 from molforge_eval.report.figures import draw_figures
 from molforge_eval.report.render import renumbered
@@ -27,6 +28,12 @@ def test_ids_of_one_chart_carry_its_name_and_start_at_nought() -> None:
 def test_a_text_that_is_no_picture_is_refused() -> None:
     with pytest.raises(ValueError, match="not one SVG element"):
         renumbered("<p>no</p>", "a")
+
+
+def test_charts_that_are_drawn_once_for_many_tests_are_those_of_a_build(figures, evidence_of) -> None:
+    draw_once(evidence_of("incomplete"))
+
+    assert draw_once(evidence_of("improved")) == figures
 
 
 def test_no_two_charts_share_an_id(figures) -> None:
@@ -55,8 +62,8 @@ def test_every_text_of_a_chart_is_set_in_the_shipped_face(figures) -> None:
     assert faces == {"Inter"}
 
 
-def test_an_evaluation_that_is_missing_has_no_mark(evidence_of) -> None:
-    with_both, without = (draw_figures(evidence_of(case))["hero"].body for case in ("improved", "incomplete"))
+def test_an_evaluation_that_is_missing_has_no_mark(evidence_of, figures) -> None:
+    with_both, without = figures["hero"].body, draw_once(evidence_of("incomplete"))["hero"].body
 
     assert palettes()["light"]["after"] in with_both
     assert palettes()["light"]["after"] not in re.sub(r'stroke-opacity="0?\.13"[^>]*', "", without)
@@ -64,8 +71,10 @@ def test_an_evaluation_that_is_missing_has_no_mark(evidence_of) -> None:
 
 
 def test_a_run_without_anything_draws_what_it_has(evidence_of) -> None:
-    assert "hero" not in draw_figures(evidence_of("no plan"))
-    assert "reward" in draw_figures(evidence_of("no plan"))
+    drawn = draw_once(evidence_of("no plan"))
+
+    assert "hero" not in drawn
+    assert "reward" in drawn
 
 
 def test_a_plan_without_any_evaluation_draws_no_chart_of_reference_policies_alone(check, plan) -> None:
@@ -74,7 +83,7 @@ def test_a_plan_without_any_evaluation_draws_no_chart_of_reference_policies_alon
     evidence = assemble_evidence(check(None, None, plan))
 
     assert len(evidence.tasks) == 3
-    assert "hero" not in draw_figures(evidence)
+    assert "hero" not in draw_once(evidence)
 
 
 def test_every_chart_has_a_form_that_a_phone_shows_whole(figures) -> None:

@@ -35,10 +35,10 @@ def test_quiet_prints_nothing(run_copy, capsys) -> None:
     assert capsys.readouterr() == ("", "")
 
 
-def test_a_title_of_ones_own_stands_on_the_page(run_copy) -> None:
+def test_a_title_of_ones_own_stands_on_the_page(small_run) -> None:
     arguments = [
         "build",
-        str(run_copy),
+        str(small_run),
         "--no-pdf",
         "--no-pack",
         "--verify-level",
@@ -49,7 +49,7 @@ def test_a_title_of_ones_own_stands_on_the_page(run_copy) -> None:
     ]
 
     assert run_to_code(cli, arguments) == 0
-    assert "<h1>&lt;b&gt;Ours</h1>" in (run_copy / "judge_packet.html").read_text()
+    assert "<h1>&lt;b&gt;Ours</h1>" in (small_run / "judge_packet.html").read_text()
 
 
 @pytest.mark.parametrize(("path", "code"), [("absent", 3), ("", 3)])
@@ -99,11 +99,11 @@ def test_regeneration_and_a_lower_level_contradict_each_other(run_copy, capsys) 
     assert "--regenerate with --verify-level E2" in capsys.readouterr().err
 
 
-def test_a_title_of_half_characters_is_spelled_out(run_copy) -> None:
+def test_a_title_of_half_characters_is_spelled_out(small_run) -> None:
     options = ["--no-pdf", "--no-pack", "--verify-level", "E2", "--quiet"]
 
-    assert run_to_code(cli, ["build", str(run_copy), *options, "--title", "a\udcffb"]) == 0
-    assert "a\\udcffb" in (run_copy / "judge_packet.html").read_text()
+    assert run_to_code(cli, ["build", str(small_run), *options, "--title", "a\udcffb"]) == 0
+    assert "a\\udcffb" in (small_run / "judge_packet.html").read_text()
 
 
 @pytest.mark.parametrize(
@@ -117,20 +117,20 @@ def test_a_title_of_half_characters_is_spelled_out(run_copy) -> None:
     ],
 )
 def test_a_paper_that_cannot_be_made_is_code_2_in_three_lines_and_the_page_stands(
-    run_copy, capsys, tmp_path, monkeypatch, fault, why
+    small_run, capsys, tmp_path, monkeypatch, fault, why
 ) -> None:
     # A stand-in for the library, which fails as the real one does on a machine that lacks something.
     (tmp_path / "stand_in").mkdir()
     (tmp_path / "stand_in" / "weasyprint.py").write_text(f"{fault}\n")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path / "stand_in"), prepend=os.pathsep)
-    code = run_to_code(cli, ["build", str(run_copy), "--no-pack", "--verify-level", "E2"])
+    code = run_to_code(cli, ["build", str(small_run), "--no-pack", "--verify-level", "E2"])
     shown = capsys.readouterr()
 
     assert code == 2
     assert why in shown.err
     assert len(shown.err.splitlines()) == 3
-    assert (run_copy / "judge_packet.html").is_file()
-    assert not (run_copy / "judge_packet.pdf").exists()
+    assert (small_run / "judge_packet.html").is_file()
+    assert not (small_run / "judge_packet.pdf").exists()
 
 
 @pytest.mark.parametrize("name", [b"run\xff", b"run\nand more\x1b[2J"])
@@ -141,12 +141,13 @@ def test_a_run_of_any_name_gets_its_packet_archive_and_answer(run_copy, tmp_path
 
     assert run_to_code(cli, arguments) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert run_to_code(cli, [*arguments, "--json"]) == 0
+    assert run_to_code(cli, [*arguments, "--no-html", "--json"]) == 0
     answer = orjson.loads(capsys.readouterr().out)
 
     assert len(lines) == 6
+    assert any(line.endswith("/judge_packet.html") for line in lines)
     assert all(line.isprintable() for line in lines)
-    assert answer["html"].endswith("/judge_packet.html")
+    assert answer["evidence"].endswith("/evidence.json")
     assert validate(tmp_path / f"{odd.name}.zip").level == "E2"
 
 
