@@ -26,12 +26,12 @@ FREE = {"wall_time_seconds", "seal"}
 
 @pytest.fixture(scope="module")
 def plan() -> EvaluationPlan:
-    return standard_plan(observation_length="compact", limits=Limits(24, 600, 11))
+    return standard_plan(observation_length="compact", limits=Limits(24, 600, 11), seeds=4)
 
 
 @pytest.fixture(scope="module")
 def evaluations(plan: EvaluationPlan) -> dict[int, Evaluation]:
-    """The same plan played with one, five and 48 episodes at a time."""
+    """The same plan played with one, five and all episodes at a time."""
     found = {}
     for size in (1, 5, 48):
         player = open_model(parse_policy(POLICY), Loading(batch_size=size))
@@ -51,15 +51,15 @@ def test_how_many_episodes_play_together_changes_nothing(evaluations: dict[int, 
 def test_every_planned_episode_is_played_and_counted(evaluations: dict[int, Evaluation]) -> None:
     evaluation = evaluations[48]
 
-    assert len(evaluation.episodes) == 3 + 48
-    assert [summary.completed for summary in evaluation.summaries] == [3, 48]
+    assert len(evaluation.episodes) == 3 + 12
+    assert [summary.completed for summary in evaluation.summaries] == [3, 12]
     assert all(episode.final_score is not None for episode in evaluation.episodes)
 
 
 def test_sampled_seeds_play_unlike_episodes(evaluations: dict[int, Evaluation]) -> None:
     sampled = [episode for episode in evaluations[48].episodes if episode.part == "sampled"]
 
-    assert len({tuple(turn.raw_completion for turn in episode.turns) for episode in sampled}) > 12
+    assert len({tuple(turn.raw_completion for turn in episode.turns) for episode in sampled}) > 8
 
 
 def test_the_identity_is_made_of_contents(evaluations: dict[int, Evaluation]) -> None:

@@ -9,7 +9,10 @@ import pytest
 from molforge_eval import layout
 from molforge_train.demo import PROGRAMS, run_demo, steps_of
 
-SMALL = ["--max-steps", "2", "--eval-seeds", "2", "--learning-rate", "0.02", "--quiet"]
+SMALL = [
+    *("--max-steps", "2", "--num-generations", "4", "--batch-size", "8", "--dataset-size", "8"),
+    *("--eval-seeds", "1", "--max-completion-length", "240", "--learning-rate", "0.02", "--quiet"),
+]
 
 
 def test_every_step_is_a_command_that_users_have() -> None:

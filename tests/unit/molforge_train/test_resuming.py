@@ -1,11 +1,11 @@
 from __future__ import annotations
 
-import subprocess
 import time
 from pathlib import Path
 
 import orjson
 import pytest
+from warm_trainer import Child, warm_trainer
 
 from benchmarks import kills
 from molforge_env.errors import UnreadableError, UsageError
@@ -20,7 +20,7 @@ from molforge_train.reopening import check_open, mend_rollouts, mend_rows
 from molforge_train.run_record import writing_alone
 from molforge_train.training_run import resume, train
 
-FLAGS = (*kills.FLAGS, "--max-steps", "8", "--run-before-eval", "0", "--run-after-eval", "0")
+FLAGS = (*kills.FLAGS, "--max-steps", "6", "--run-before-eval", "0", "--run-after-eval", "0")
 SETTINGS = {flag[2:].replace("-", "_"): value for flag, value in zip(FLAGS[2::2], FLAGS[3::2], strict=True)}
 
 
@@ -31,7 +31,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return train(resolved, quiet=True, say=str).folder
 
 
-def wait_for_step(process: subprocess.Popen[bytes], folder: Path, step: int) -> None:
+def wait_for_step(process: Child, folder: Path, step: int) -> None:
     """Wait until a step stands in the trainer log."""
     end = time.monotonic() + 200
     while process.poll() is None and time.monotonic() < end:
@@ -42,16 +42,18 @@ def wait_for_step(process: subprocess.Popen[bytes], folder: Path, step: int) -> 
 
 @pytest.fixture(scope="module")
 def killed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run that was killed after step 5, went on from its checkpoint of step 4, and was killed once more."""
+    """A run that was killed after step 3, went on from its checkpoint of step 2, and was killed once more."""
     root = tmp_path_factory.mktemp("killed")
-    folder = root / "killed"
-    for words, step in ((("grpo", *FLAGS, "--output-root", str(root)), 5), (("resume", str(folder)), 7)):
-        process = kills.start(words, root)
-        wait_for_step(process, folder, step)
-        before = kills.lines_of(folder)
+    folder, said = root / "killed", root / "said"
+    with warm_trainer() as warm:
+        for words, step in ((("grpo", *FLAGS, "--output-root", str(root)), 3), (("resume", str(folder)), 5)):
+            process = warm.start([*words, "--quiet"], said)
+            wait_for_step(process, folder, step)
+            before = kills.lines_of(folder)
 
-        assert kills.kill(process), (root / "killed.out").read_text()
-        assert list(kills.faults_of_killed(folder, before)) == []
+            process.kill()
+            assert process.wait() < 0, said.read_text()
+            assert list(kills.faults_of_killed(folder, before)) == []
     return folder
 
 
@@ -69,7 +71,7 @@ def test_a_run_that_was_killed_twice_goes_on_to_what_an_undisturbed_run_gives(ki
     assert len(resumes) == 2
     assert all(row["step"] % 2 == 0 and row["rollout_lines"] <= len(before) for row in resumes)
     assert len(run.rollouts) < len(run.every_rollout)
-    assert run.summary.num_episodes == 16 == load(undisturbed).summary.num_episodes
+    assert run.summary.num_episodes == 12 == load(undisturbed).summary.num_episodes
     assert finished.manifest.run_id == rows[0]["run_id"]
     assert not checkpoint_folder(killed).exists()
     # As a kill after the seal leaves them.
@@ -158,7 +160,7 @@ def test_an_adapter_that_is_not_the_one_of_the_checkpoint_is_refused(undisturbed
     model = load_policy(settings, choose_place(settings.device, settings.dtype)).model
 
     with pytest.raises(UnreadableError, match="tensors of the adapter are not those of the checkpoint"):
-        check_loaded(model, Checkpoint(undisturbed / layout.ADAPTER_FOLDER, 8))
+        check_loaded(model, Checkpoint(undisturbed / layout.ADAPTER_FOLDER, 6))
 
 
 def test_a_run_whose_start_adapter_was_exchanged_is_not_gone_on_with(undisturbed: Path, tmp_path: Path) -> None:

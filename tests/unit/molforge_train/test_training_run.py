@@ -3,10 +3,9 @@ from __future__ import annotations
 import os
 import re
 import signal
-import subprocess
-import sys
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,6 +13,7 @@ import orjson
 import pytest
 from click.testing import CliRunner
 from evidence_builder import tensors_of
+from warm_trainer import WarmTrainer, warm_trainer
 
 from molforge_env.suites import ResolvedScenario
 from molforge_env.tools import ToolSession
@@ -45,6 +45,7 @@ SMALL = {
     # So much that three steps show in what is played.
     "learning_rate": "0.02",
 }
+BARE = {"run_before_eval": "0", "run_after_eval": "0", "num_iterations": "1", "max_steps": "2"}
 SFT_ADAPTER = Path(shipped_path("molforge_train/models/tiny/sft_adapter"))
 
 
@@ -54,6 +55,12 @@ def run_small(root: Path, say: Any = str, **flags: str) -> FinishedRun:
     )
     check(resolved.configuration, {})
     return train(resolved, quiet=True, say=say)
+
+
+@pytest.fixture(scope="module")
+def warm() -> Iterator[WarmTrainer]:
+    with warm_trainer() as started:
+        yield started
 
 
 class Sample(NamedTuple):
@@ -287,15 +294,15 @@ def test_a_second_interrupt_before_the_seal_leaves_a_status_with_its_end(
     assert manifest.ended_at is not None
 
 
-def test_a_run_that_is_killed_is_left_as_running_after_its_last_step(tmp_path: Path) -> None:
+def test_a_run_that_is_killed_is_left_as_running_after_its_last_step(tmp_path: Path, warm: WarmTrainer) -> None:
     flags = {**SMALL, "max_steps": "400", "run_before_eval": "0", "output_root": str(tmp_path), "run_name": "small"}
     words = [word for name, value in flags.items() for word in ("--" + name.replace("_", "-"), value)]
-    command = [sys.executable, "-c", "from molforge_train.cli import main; main()", "grpo", "--preset", "tiny-cpu"]
     log = tmp_path / "small" / layout.TRAINER_LOG
-    with subprocess.Popen([*command, *words, "--quiet"], stdout=subprocess.DEVNULL) as process:
-        while process.poll() is None and not (log.is_file() and log.read_bytes().count(b"\n") >= 3):
-            time.sleep(0.05)
-        process.kill()
+    process = warm.start(["grpo", "--preset", "tiny-cpu", *words, "--quiet"], tmp_path / "said")
+    while process.poll() is None and not (log.is_file() and log.read_bytes().count(b"\n") >= 3):
+        time.sleep(0.05)
+    process.kill()
+    process.wait()
     manifest = load(tmp_path / "small").manifest
 
     assert process.returncode == -signal.SIGKILL
@@ -305,17 +312,18 @@ def test_a_run_that_is_killed_is_left_as_running_after_its_last_step(tmp_path: P
     assert not (tmp_path / "small" / layout.CHECKSUMS).exists()
 
 
-def test_an_interrupt_outside_training_takes_effect_at_once(tmp_path: Path) -> None:
+def test_an_interrupt_outside_training_takes_effect_at_once_and_the_run_is_copied_too(tmp_path: Path) -> None:
     def say(line: str) -> None:
         if line.startswith("before training"):
             signal.raise_signal(signal.SIGINT)
 
     with pytest.raises(RunInterruptedError, match="SIGINT after step 0 of 3"):
-        run_small(tmp_path, say)
-    manifest = load(tmp_path / "small").manifest
+        run_small(tmp_path / "runs", say, drive_output_dir=str(tmp_path / "drive"))
 
-    assert manifest.status == "interrupted"
-    assert (tmp_path / "small" / layout.CHECKSUMS).is_file()
+    for root in (tmp_path / "runs", tmp_path / "drive"):
+        assert load(root / "small").manifest.status == "interrupted"
+        assert (root / "small" / layout.CHECKSUMS).is_file()
+        assert (root / "small.zip").is_file()
 
 
 @pytest.mark.parametrize(
@@ -346,10 +354,8 @@ def test_a_run_that_breaks_is_sealed_as_failed_with_its_reason(tmp_path: Path, e
 
 
 SHORT_OF_MEMORY = """
-import resource, sys
-from molforge_env.command_line import run_to_code
+import resource
 from molforge_train import stages, training_run
-from molforge_train.cli import cli
 
 unlimited = resource.getrlimit(resource.RLIMIT_AS)
 seal, place = training_run._seal, {place!r}
@@ -368,7 +374,6 @@ def widen(*given, **named):
 begun = getattr(stages, place)
 setattr(stages, place, tighten)
 training_run._seal = widen
-sys.exit(run_to_code(cli, sys.argv[1:]))
 """
 
 
@@ -376,17 +381,16 @@ sys.exit(run_to_code(cli, sys.argv[1:]))
     ("place", "moment"), [("prompt_rows", "in training"), ("run_evaluation", "in an evaluation")], ids=lambda word: word
 )
 def test_a_run_that_the_system_gives_no_more_memory_ends_in_three_lines_that_name_the_levers(
-    tmp_path: Path, place: str, moment: str
+    tmp_path: Path, warm: WarmTrainer, place: str, moment: str
 ) -> None:
     words = ["grpo", "--preset", "tiny-cpu", "--output-root", str(tmp_path), "--run-name", "small", "--max-steps", "2"]
     more = ["--eval-seeds", "8", "--run-before-eval", "0" if place == "prompt_rows" else "1", "--quiet"]
     more += ["--max-completion-length", "1100", "--observation-length", "full"]
-    program = [sys.executable, "-c", SHORT_OF_MEMORY.format(place=place), *words, *more]
-    done = subprocess.run(program, capture_output=True, text=True, check=False)
-    told = done.stderr.splitlines()
+    code = warm.start([*words, *more], tmp_path / "said", SHORT_OF_MEMORY.format(place=place)).wait()
+    told = (tmp_path / "said").read_text().splitlines()
     run = load(tmp_path / "small")
 
-    assert done.returncode == 2, done.stderr
+    assert code == 2, told
     assert told[-3:-1] == ["out of memory after step 0 of 2", f"  where: {tmp_path / 'small'}"]
     assert told[-1].startswith(
         "  mend:  Its records are sealed as failed; begin a smaller one with MAX_COMPLETION_LENGTH=1024 with "
@@ -399,25 +403,13 @@ def test_a_run_that_the_system_gives_no_more_memory_ends_in_three_lines_that_nam
     assert "RUN_INCOMPLETE" in {item.code for item in validate(tmp_path / "small").findings}
 
 
-def test_an_interrupted_run_is_copied_too(tmp_path: Path) -> None:
-    def say(line: str) -> None:
-        if line.startswith("before training"):
-            signal.raise_signal(signal.SIGINT)
-
-    with pytest.raises(RunInterruptedError):
-        run_small(tmp_path / "runs", say, drive_output_dir=str(tmp_path / "drive"))
-
-    assert load(tmp_path / "drive" / "small").manifest.status == "interrupted"
-    assert (tmp_path / "drive" / "small.zip").is_file()
-
-
 def test_a_run_whose_copy_fails_is_complete_where_it_is(tmp_path: Path) -> None:
     def say(line: str) -> None:
-        if line.startswith("before training"):
+        if line.startswith("device"):
             # Comes after the check before the run: a drive that was taken away meanwhile.
             (tmp_path / "drive").write_text("no folder")
 
-    finished = run_small(tmp_path / "runs", say, drive_output_dir=str(tmp_path / "drive"), run_after_eval="0")
+    finished = run_small(tmp_path / "runs", say, drive_output_dir=str(tmp_path / "drive"), **BARE)
 
     assert finished.manifest.status == "complete"
     assert finished.delivery.copy is None
