@@ -72,7 +72,7 @@ def test_a_curve_tells_the_step_under_the_pointer(visit, tip) -> None:
 
     assert re.fullmatch(r"optimizer step \d+", told[0])
     assert re.fullmatch(r"loss: \N{MINUS SIGN}?[0-9.e-]+", told[1])
-    assert re.fullmatch(r"mean of the last 10: \N{MINUS SIGN}?[0-9.e-]+", told[2])
+    assert re.fullmatch(r"mean of the last 10 points: \N{MINUS SIGN}?[0-9.e-]+", told[2])
     assert re.fullmatch(r"line \d+ of the log", told[3])
     assert plot.locator(".rule").is_visible()
     assert plot.locator(".dot").count() == 2
