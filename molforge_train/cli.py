@@ -130,7 +130,9 @@ def grpo(preset: str | None, *, dry_run: bool, quiet: bool, **flags: str | None)
     resolved = with_found_adapter(resolved)
     check(resolved.configuration, environment)
     if dry_run:
-        click.echo(f"\nchecks\n  settings, model, adapter and folders are sound{_here_refused(resolved, machine)}")
+        click.echo(
+            f"\nchecks\n  settings, model, adapter and folders are sound{_here_refused(resolved, machine, ranks)}"
+        )
         click.echo("nothing was loaded and nothing was written")
         return EXIT_SOUND
     from molforge_train.training_run import train
@@ -149,7 +151,7 @@ def _assist(ranks: Ranks, preset: str | None, flags: Mapping[str, str | None], e
     return EXIT_SOUND
 
 
-def _here_refused(resolved: Resolved, machine: Machine) -> str:
+def _here_refused(resolved: Resolved, machine: Machine, ranks: Ranks) -> str:
     from molforge_train.preflight import missing_packages
 
     reasons = []
@@ -157,6 +159,8 @@ def _here_refused(resolved: Resolved, machine: Machine) -> str:
         reasons.append(f"packages: this environment has no {', '.join(missing)}; the `train` extra brings them")
     if resolved.configuration.device == "cuda" and machine.gpu is None:
         reasons.append("device cuda: there is none on this machine that torch can use")
+    if len(machine.gpus) > 1 and resolved.configuration.device in {"auto", "cuda"} and ranks.size == 1:
+        reasons.append(f"{len(machine.gpus)} GPUs and one process: set CUDA_VISIBLE_DEVICES=0, or see docs/scale.md")
     return "".join(f"\n  {reason}; the run itself would be refused here" for reason in reasons)
 
 

@@ -123,7 +123,10 @@ def finetune(
 
     model, tokenizer = load_base(base_model, place.dtype, side="right")
     folder.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}-") as scratch, reproducible(1):
+    with (
+        tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}-") as scratch,
+        reproducible(1, place.device),
+    ):
         made = Path(scratch) / "made"
         with _explained(recipe, losses, saving):
             adapter = train_adapter(

@@ -49,6 +49,11 @@ def build_trainer(
         environment_factory=cast("Any", environment),
         callbacks=[callback],
     )
+    if configuration.load_in_4bit and not configuration.use_unsloth:
+        # The host rounds an adapter on a base of 4 bits to bfloat16, where most of its small steps are rounded away.
+        for parameter in policy.model.parameters():
+            if parameter.requires_grad:
+                parameter.data = parameter.data.float()
     # It would print each log to standard output, which belongs to the command's own lines.
     trainer.remove_callback(PrinterCallback)
     return trainer

@@ -87,7 +87,9 @@ def choose_place(device: str, dtype: str, processes: int = 1) -> Place:
             mend="Make one visible (CUDA_VISIBLE_DEVICES=0), or start a process for each: docs/scale.md says how.",
         )
     if dtype == "auto":
-        dtype = "bfloat16" if device == "cuda" and torch.cuda.is_bf16_supported() else "float32"
+        dtype = (
+            "bfloat16" if device == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False) else "float32"
+        )
     return Place(device, dtype, torch.cuda.get_device_name(0) if device == "cuda" else None)
 
 

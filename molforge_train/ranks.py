@@ -22,8 +22,12 @@ if TYPE_CHECKING:
 Told = TypeVar("Told")
 _LONGEST_STEP = timedelta(minutes=30)
 _LONGEST_EVALUATION = timedelta(days=30)
-_NAMES = (("RANK", "WORLD_SIZE"), ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"), ("PMI_RANK", "PMI_SIZE"))
-"""Variables of the launchers that the host libraries know, in their order."""
+_NAMES = (
+    ("RANK", "WORLD_SIZE", "LOCAL_RANK"),
+    ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK"),
+    ("PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID"),
+)
+"""Variables of the launchers that the host libraries know, in their order: place, number, place on its machine."""
 _LOST = ("connection closed", "connection reset", "broken pipe", "connection was closed", "remote process exited")
 
 
@@ -90,7 +94,9 @@ def ranks_of(environment: Mapping[str, str]) -> Ranks:
     """
     for names in _NAMES:
         if (environment.get(names[1]) or "1") != "1":
-            told = [environment.get(name) or "0" for name in (*names, "LOCAL_RANK")]
+            told = [environment.get(name) or "0" for name in names]
+            # The host libraries read this one first, whoever started the processes.
+            told[-1] = environment.get("LOCAL_RANK") or told[-1]
             if not all(text.isdecimal() for text in told):
                 what = f"{names[0]} is {told[0]!r} and {names[1]} is {told[1]!r}"
                 mend = f"Start it by torchrun, or unset {names[1]}."

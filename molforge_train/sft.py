@@ -205,8 +205,16 @@ def save_adapter(model: Any, folder: Path, *, base_name: str) -> None:
 
 
 @contextmanager
-def reproducible(threads: int) -> Iterator[None]:
-    """Compute on so many threads and by deterministic algorithms; what the libraries draw meanwhile is not shown."""
+def reproducible(threads: int, device: str = "cpu") -> Iterator[None]:
+    """Compute on so many threads and by deterministic algorithms where that can be had: on a processor.
+
+    On a GPU some steps of a model have no deterministic form, and torch would end the training at the first of them.
+    What the libraries draw meanwhile is not shown.
+
+    Args:
+        threads: Threads of a processor.
+        device: Where the model is.
+    """
     import datasets
     import torch
     from transformers.utils import logging
@@ -215,8 +223,9 @@ def reproducible(threads: int) -> Iterator[None]:
     logging.disable_progress_bar()
     datasets.disable_progress_bars()
     before = torch.get_num_threads(), torch.are_deterministic_algorithms_enabled()
-    torch.set_num_threads(threads)
-    torch.use_deterministic_algorithms(mode=True)
+    if device == "cpu":
+        torch.set_num_threads(threads)
+        torch.use_deterministic_algorithms(mode=True)
     try:
         yield
     finally:

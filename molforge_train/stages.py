@@ -224,6 +224,11 @@ def _evaluate(stage: Stage, adapter: str | None, label: str, file: str) -> Evalu
     write_whole(stage.folder / file, file_bytes(evaluation))
     del player
     gc.collect()
+    if settings.device == "cuda":
+        # What the episodes' caches took is held by torch, and an engine beside it asks for its share of what is free.
+        import torch
+
+        torch.cuda.empty_cache()
     for part in evaluation.summaries:
         stage.say(f"{label}: {part.part} mean final_score {_spelled(part.mean_final_score)}")
     return evaluation

@@ -19,7 +19,7 @@ from molforge_train.finetuning import RECORD_NAME, FinetuningError, SftRecord, f
 from molforge_train.policy import PROCESSOR, load_policy
 from molforge_train.recipes import read_recipe, recipe_names
 from molforge_train.recording import read_clock
-from molforge_train.sft import SftRecipe, _rows
+from molforge_train.sft import SftRecipe, _rows, reproducible
 from molforge_train.transcripts import TranscriptRecipe, generate_transcripts
 
 BASE = "molforge_train/models/tiny/base"
@@ -193,3 +193,14 @@ def test_the_help_teaches_the_whole_way() -> None:
     answer = CliRunner().invoke(cli, ["sft", "--help"])
 
     assert {"data", "sft", "grpo"} <= set(re.findall(r"molforge-train (\w+)", answer.output))
+
+
+def test_deterministic_algorithms_are_asked_for_on_a_processor_only() -> None:
+    import torch
+
+    with reproducible(1, "cuda"):
+        assert not torch.are_deterministic_algorithms_enabled()
+    with reproducible(1):
+        assert torch.are_deterministic_algorithms_enabled()
+        assert torch.get_num_threads() == 1
+    assert not torch.are_deterministic_algorithms_enabled()

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import nbformat
@@ -105,6 +106,46 @@ def test_a_cell_that_fails_shows_three_lines(place: Path) -> None:
     assert len(shown) == 3
     assert "whole groups of 5" in shown[0]
     assert [line[:9] for line in shown[1:]] == ["  where: ", "  mend:  "]
+
+
+def test_the_token_of_colabs_vault_reaches_the_steps_and_one_gpu_of_two_is_used(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class RefusedError(Exception):
+        pass
+
+    kept = {"HF_TOKEN": "hf_kept"}
+    vault = SimpleNamespace(
+        get=kept.__getitem__,
+        SecretNotFoundError=KeyError,
+        NotebookAccessError=RefusedError,
+        TimeoutException=RefusedError,
+    )
+    monkeypatch.delenv("HF_TOKEN", raising=False)
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    for name, module in (("google", SimpleNamespace()), ("google.colab", SimpleNamespace(userdata=vault))):
+        monkeypatch.setitem(sys.modules, name, module)
+    session = steps.begin({}, preset="four.toml")
+
+    assert (session.environment["HF_TOKEN"], session.environment["CUDA_VISIBLE_DEVICES"]) == ("hf_kept", "0")
+    given = steps.begin({"HF_TOKEN": "hf_given"}, preset="four.toml").environment
+    assert given["HF_TOKEN"] == "hf_given"  # noqa: S105 # a word of this test
+    kept.clear()
+    assert "HF_TOKEN" not in steps.begin({}, preset="four.toml").environment
+
+
+def test_a_checkout_that_is_not_installed_is_installed_from_within_it(
+    pages: nbformat.NotebookNode, tmp_path: Path
+) -> None:
+    source = cell_of(pages, "install").source.partition("places = ")[0]
+    program = f"{source}\nprint(is_installed())"
+    checkout = Path(__file__).resolve().parents[3]
+    # Without the packages of the environment only the source folder is left to be found.
+    bare = [sys.executable, "-S", "-c", f"import sys; sys.path.insert(0, {str(checkout)!r})\n{program}"]
+    told = subprocess.run(bare, check=True, capture_output=True, text=True, cwd=checkout)
+    here = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True, cwd=tmp_path)
+
+    assert (told.stdout, here.stdout) == ("False\n", "True\n")
 
 
 def test_a_command_that_ends_without_its_lines_is_named(capsys: pytest.CaptureFixture[str]) -> None:

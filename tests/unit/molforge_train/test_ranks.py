@@ -186,6 +186,8 @@ def test_a_run_that_is_asked_to_end_and_whose_process_then_dies_goes_on_to_what_
         ({"WORLD_SIZE": "", "RANK": ""}, ALONE),
         ({"WORLD_SIZE": "8", "RANK": "5", "LOCAL_RANK": "1"}, Ranks(5, 8, 1)),
         ({"OMPI_COMM_WORLD_SIZE": "2", "OMPI_COMM_WORLD_RANK": "1", "LOCAL_RANK": "1"}, Ranks(1, 2, 1)),
+        ({"OMPI_COMM_WORLD_SIZE": "4", "OMPI_COMM_WORLD_RANK": "3", "OMPI_COMM_WORLD_LOCAL_RANK": "1"}, Ranks(3, 4, 1)),
+        ({"PMI_SIZE": "4", "PMI_RANK": "2", "MPI_LOCALRANKID": "1"}, Ranks(2, 4, 1)),
     ],
 )
 def test_a_launcher_numbers_the_processes(environment: dict[str, str], ranks: Ranks) -> None:
