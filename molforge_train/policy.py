@@ -6,6 +6,7 @@ tool calls cannot be parsed, nothing to train.
 
 from __future__ import annotations
 
+import hashlib
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -18,6 +19,7 @@ from molforge_train.config import shipped_path
 
 if TYPE_CHECKING:
     from peft import PeftModel
+    from torch.nn import Module
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
     from molforge_eval.chat_form import TokenizerForm
@@ -175,3 +177,19 @@ def _adapt(model: Any, configuration: Configuration) -> Any:
         torch.manual_seed(configuration.seed)
         return get_peft_model(model, LoraConfig(**_NEW_ADAPTER))
     return fit_adapter(model, read_adapter(adapter_folder(configuration.sft_adapter_path)), trainable=True)
+
+
+def weights_digest(model: Module) -> str:
+    """Hash the weights that training moves, in single precision: equal weights give equal digests.
+
+    Args:
+        model: A model with an adapter.
+    """
+    import torch
+
+    digest = hashlib.sha256()
+    for name, weights in sorted(model.named_parameters()):
+        if weights.requires_grad:
+            digest.update(name.encode())
+            digest.update(weights.detach().to("cpu", torch.float32).numpy().tobytes())
+    return digest.hexdigest()

@@ -20,7 +20,7 @@ from molforge_train.delivery import export_adapter
 from molforge_train.errors import RunFailedError
 from molforge_train.host_callback import Hooks, StopRequest, host_callback
 from molforge_train.host_trainer import build_trainer
-from molforge_train.policy import Place, Policy, load_policy
+from molforge_train.policy import Place, Policy, load_policy, weights_digest
 from molforge_train.progress import Progress, TrainingTable, warn
 from molforge_train.prompts import prompt_rows
 from molforge_train.ranks import ALONE, Ranks
@@ -112,6 +112,7 @@ def _optimise(stage: Stage) -> None:
         checkpoints=checkpoints,
     )
     check_processes(trainer.accelerator.num_processes, stage.ranks)
+    given = weights_digest(stage.policy.model)
     try:
         trainer.train(resume_from_checkpoint=None if stage.start is None else str(stage.start.folder))
     finally:
@@ -123,6 +124,9 @@ def _optimise(stage: Stage) -> None:
     stage.stop.is_patient = False
     stage.ranks.gather(None)
     record.update(output_adapter=export_adapter(stage.policy, record.manifest.configuration.base_model, folder))
+    # A file in other words or another number type is another file though nothing was learned: the weights tell.
+    if trainer.state.global_step >= settings.max_steps and weights_digest(stage.policy.model) == given:
+        raise _unchanged(record.manifest)
 
 
 def _training_environment(settings: Configuration, now: Mapping[str, int]) -> type[PlayedEnvironment]:
@@ -185,11 +189,16 @@ def _check_learned(manifest: RunManifest) -> None:
     # A run that was stopped early may not have met an uneven group yet.
     is_over = manifest.steps_completed >= manifest.configuration.max_steps
     if is_over and given is not None and made is not None and given.sha256 == made.sha256:
-        raise RunFailedError(
-            f"after {manifest.steps_completed} steps the adapter is the one that training began with",
-            where=f"{layout.ADAPTER_WEIGHTS}, SHA-256 {made.sha256[:16]}",
-            mend="Raise RL_LEARNING_RATE, and read the trainer log for groups whose rewards are all equal.",
-        )
+        raise _unchanged(manifest)
+
+
+def _unchanged(manifest: RunManifest) -> RunFailedError:
+    made = "unknown" if manifest.output_adapter is None else manifest.output_adapter.sha256[:16]
+    return RunFailedError(
+        f"after {manifest.steps_completed} steps the adapter is the one that training began with",
+        where=f"{layout.ADAPTER_WEIGHTS}, SHA-256 {made}",
+        mend="Raise RL_LEARNING_RATE, and read the trainer log for groups whose rewards are all equal.",
+    )
 
 
 def check_seeds(environment: type[PlayedEnvironment], row: dict[str, Any]) -> None:

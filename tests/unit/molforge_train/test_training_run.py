@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import signal
 import threading
 import time
@@ -232,6 +233,21 @@ def test_an_adapter_that_training_has_not_changed_is_an_error_and_the_run_is_sea
     assert load(folder).manifest.status == "failed"
     assert (folder / layout.ADAPTER_WEIGHTS).read_bytes() == (SFT_ADAPTER / "adapter_model.safetensors").read_bytes()
     assert {"ADAPTER_UNCHANGED", "EVALUATION_MISSING"} <= found
+
+
+def test_an_adapter_that_was_kept_in_half_precision_is_as_unchanged_by_a_step_of_nothing(tmp_path: Path) -> None:
+    from safetensors.numpy import load_file, save_file
+
+    half = Path(shutil.copytree(SFT_ADAPTER, tmp_path / "half"))
+    weights = load_file(half / "adapter_model.safetensors")
+    save_file({name: value.astype("float16") for name, value in weights.items()}, half / "adapter_model.safetensors")
+    with pytest.raises(RunFailedError, match="the adapter is the one that training began with"):
+        run_small(tmp_path, max_steps="1", learning_rate="0", run_before_eval="0", sft_adapter_path=str(half))
+    manifest = load(tmp_path / "small").manifest
+
+    assert manifest.status == "failed"
+    # The files differ: the number type is another.
+    assert manifest.input_adapter.sha256 != manifest.output_adapter.sha256
 
 
 def interrupt_when(folder: Path, logged: int, stop: threading.Event) -> threading.Thread:
