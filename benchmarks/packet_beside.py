@@ -30,9 +30,11 @@ _TURNS = 5
 def main(arguments: Sequence[str]) -> None:
     """Print what each turn cost, and the ratio."""
     now = Path(__file__).resolve().parent.parent
-    earlier = Path(arguments[0]).resolve() if arguments else now
-    if not (earlier / "tests/support/evidence_builder.py").is_file():
-        raise SystemExit(f"{earlier} holds no earlier version: make one with `git worktree add {earlier} COMMIT`")
+    if not arguments:
+        raise SystemExit("no earlier version is named: python -m benchmarks.packet_beside CHECKOUT")
+    earlier = Path(arguments[0]).resolve()
+    if earlier == now or not (earlier / "tests/support/evidence_builder.py").is_file():
+        raise SystemExit(f"{earlier} holds no earlier version: make one with `git worktree add ../earlier COMMIT`")
     with tempfile.TemporaryDirectory() as scratch:
         runs = {earlier: Path(scratch) / "earlier", now: Path(scratch) / "now"}
         for checkout, run in runs.items():

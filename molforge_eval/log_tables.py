@@ -14,6 +14,7 @@ import polars as pl
 
 from molforge_eval import layout
 from molforge_eval.catalogue import finding
+from molforge_eval.findings import Finding
 from molforge_eval.json_lines import Batch, read_batches
 from molforge_eval.ledger import Ledger
 from molforge_eval.limits import Limits
@@ -23,7 +24,7 @@ from molforge_eval.rollout_table import GrowingTable
 from molforge_eval.run_files import RunFiles
 from molforge_eval.second_half import SPLIT_BYTES, join, reading_second_half
 from molforge_eval.shape import shape_of
-from molforge_eval.strict_json import read_value
+from molforge_eval.strict_json import read_value, unescape_step
 
 TRAINER_HEAD: Mapping[str, Any] = {
     "line": pl.Int64,
@@ -35,6 +36,24 @@ TRAINER_HEAD: Mapping[str, Any] = {
     "non_finite": pl.String,
 }
 """Columns that every trainer log has; `non_finite` is a JSON text. The trainer's own keys follow."""
+
+
+def gaps_of(findings: Iterable[Finding], file: str) -> dict[int, dict[str, str]]:
+    """Find the numbers that stand in a log as NaN or infinity and were read as nothing.
+
+    Args:
+        findings: What reading the run has found, the only trace of them.
+        file: Where the log stands.
+
+    Returns:
+        Key and what was seen, by line.
+    """
+    gaps: dict[int, dict[str, str]] = {}
+    for item in findings:
+        where = item.where
+        if item.code == "NUMBER_NOT_FINITE" and where.file == file and where.line and where.pointer:
+            gaps.setdefault(where.line, {})[unescape_step(where.pointer.removeprefix("/"))] = item.what
+    return gaps
 
 
 def read_rollouts(files: RunFiles, ledger: Ledger, limits: Limits, *, split_bytes: int = SPLIT_BYTES) -> pl.DataFrame:

@@ -26,7 +26,7 @@ from molforge_eval.records.fields import utc_text
 from molforge_eval.records.old import OldTrainerState
 from molforge_eval.run_files import RunFiles
 from molforge_eval.shape import shape_of
-from molforge_eval.strict_json import BYTE_ORDER_MARK, Fault
+from molforge_eval.strict_json import BYTE_ORDER_MARK, Fault, unescape_step
 
 Form = Literal["lines", "list", "state"]
 HISTORY = "log_history"
@@ -209,7 +209,7 @@ def split_gaps(faults: Sequence[Fault], head: str) -> tuple[dict[str, str], list
     for fault in faults:
         key = (fault.pointer or "").removeprefix(f"{head}/")
         if fault.code == "NUMBER_NOT_FINITE" and fault.pointer != key and _is_one_step(key):
-            gaps[_unescaped(key)] = _spelling(fault)
+            gaps[unescape_step(key)] = _spelling(fault)
         else:
             others.append(fault)
     return gaps, others
@@ -220,15 +220,11 @@ def _place_of(fault: Fault, head: str) -> tuple[int | None, str]:
     if fault.code != "NUMBER_NOT_FINITE":
         return None, ""
     found = re.fullmatch(re.escape(head) + r"/([0-9]{1,12})/([^/]+)", fault.pointer or "")
-    return (int(found.group(1)), _unescaped(found.group(2))) if found else (None, "")
+    return (int(found.group(1)), unescape_step(found.group(2))) if found else (None, "")
 
 
 def _is_one_step(key: str) -> bool:
     return "/" not in key
-
-
-def _unescaped(step: str) -> str:
-    return step.replace("~1", "/").replace("~0", "~")
 
 
 def _spelling(fault: Fault) -> str:

@@ -24,6 +24,7 @@ TIE = 1e-12
 """Two flipped means closer than this are the same mean, spelled by another order of addition."""
 
 
+_LEAST_SPELLED_P = 0.0001
 _MOST_CELLS = 2**22
 """Numbers drawn at once: an evaluation of many seeds takes more rounds, not more memory."""
 
@@ -214,3 +215,14 @@ def _quantiles(degrees: int, alpha: float) -> float:
 
 def _blocks(total: int, size: int) -> list[int]:
     return [size] * (total // size) + ([total % size] if total % size else [])
+
+
+def spell_p_value(value: float) -> str:
+    """Spell a p-value in three digits or four; one below 0.0001 is called so.
+
+    >>> spell_p_value(0.25), spell_p_value(0.00781), spell_p_value(0.00002)
+    ('0.250', '0.0078', '< 0.0001')
+    """
+    if value < _LEAST_SPELLED_P:
+        return f"< {_LEAST_SPELLED_P}"
+    return f"{value:.4f}" if value < 100 * _LEAST_SPELLED_P else f"{value:.3f}"

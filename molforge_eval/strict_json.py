@@ -244,6 +244,11 @@ def escape_step(name: str) -> str:
     return name.replace("~", "~0").replace("/", "~1")
 
 
+def unescape_step(step: str) -> str:
+    """Read one step of a JSON pointer as the name that it stands for."""
+    return step.replace("~1", "/").replace("~0", "~")
+
+
 def pointer_of(steps: Iterable[str | int]) -> str:
     """Join steps to a JSON pointer."""
     return "".join(f"/{escape_step(str(step))}" for step in steps)

@@ -30,14 +30,13 @@ from molforge_eval.ladder import Ladder, ladder_of
 from molforge_eval.pairing import Pairing, difference_table, pair_scores, played_copies
 from molforge_eval.records.evaluation import Evaluation, EvaluationPlan
 from molforge_eval.records.fields import Count
-from molforge_eval.statistics import fewest_units, smallest_sign_flip_p
+from molforge_eval.statistics import fewest_units, smallest_sign_flip_p, spell_p_value
 
 Outcome = Literal["improved", "regressed", "no change shown", "inconclusive", "incomplete", "withheld"]
 
 LEAST_COUNTED_SHARE = 0.5
-_MOST_TASKS = 3
-_LEAST_SHOWN_P = 0.0001
 """An evaluation with fewer of its planned episodes counted has failed: what is left is no sample of the plan."""
+_MOST_TASKS = 3
 
 
 class Verdict(FrozenModel):
@@ -155,13 +154,6 @@ def _lost_tasks(pairing: Pairing) -> Iterator[str]:
         yield from (f"{task} {side} training" for task in pairing.tasks if task not in counted)
 
 
-def _p_words(value: float) -> str:
-    """Spell a p-value as the packet does."""
-    if value < _LEAST_SHOWN_P:
-        return f"p < {_LEAST_SHOWN_P}"
-    return f"p = {value:.4f}" if value < 100 * _LEAST_SHOWN_P else f"p = {value:.3f}"
-
-
 def _notes(
     pairing: Pairing, sampled: SampledComparison, judgement: Judgement | None, *, alpha: float, margin: float
 ) -> Iterator[str]:
@@ -171,13 +163,17 @@ def _notes(
     if judgement is None:
         yield f"on both sides the {planned} seeds are copies of one deterministic episode a task: nothing to test"
         return
+    told = spell_p_value(judgement.test.p_value)
     yield (
-        f"two-sided sign-flip test over {paired} paired seeds: {_p_words(judgement.test.p_value)} "
+        f"two-sided sign-flip test over {paired} paired seeds: p {told if told.startswith('<') else f'= {told}'} "
         f"({judgement.test.method}, {judgement.test.flips} sign patterns)"
     )
     least = smallest_sign_flip_p(paired)
     if least >= alpha:
-        yield f"{paired} paired seeds cannot show a difference: their least p-value is {least:.4f}, at level {alpha}"
+        yield (
+            f"{paired} paired seeds cannot show a difference: their least p-value is {spell_p_value(least)}, "
+            f"at level {alpha}"
+        )
     wanted = fewest_units(alpha)
     if judgement.outcome == "inconclusive" and paired < wanted and lies_inside(judgement.interval, margin):
         yield (

@@ -84,8 +84,11 @@ def import_host(needed: Mapping[str, tuple[str, ...]] = _NEEDED) -> None:
 
 @contextmanager
 def _kept_for_good(libraries: Iterable[str]) -> Iterator[None]:
-    """Keep the collector away from what is imported: half a million objects, none of which is ever garbage."""
-    if not gc.isenabled() or all(library in sys.modules for library in libraries):
+    """Keep the collector away from what is imported: half a million objects, none of which is ever garbage.
+
+    Where one of the libraries is in use already, the program is not ours alone, and its objects may become garbage.
+    """
+    if not gc.isenabled() or any(library in sys.modules for library in libraries):
         yield
         return
     gc.disable()

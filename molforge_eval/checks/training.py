@@ -11,6 +11,7 @@ import polars as pl
 from molforge_eval import layout
 from molforge_eval.catalogue import finding, seen
 from molforge_eval.findings import Finding
+from molforge_eval.log_tables import gaps_of
 from molforge_eval.records import RunManifest
 from molforge_eval.resumes import resumes_of
 from molforge_eval.run_directory import RunDirectory
@@ -113,7 +114,7 @@ def is_logged(run: RunDirectory, rows: pl.DataFrame, key: str) -> bool:
         return True
     if any(key in orjson.loads(named or "{}") for named in rows["non_finite"].to_list()):
         return True
-    return any(item.code == "NUMBER_NOT_FINITE" and item.where.pointer == f"/{key}" for item in run.findings)
+    return any(key in gaps for gaps in gaps_of(run.findings, _PATH).values())
 
 
 def _is_constant(rows: pl.DataFrame, key: str, value: float) -> bool:

@@ -15,7 +15,7 @@ from molforge_eval.report.curves import Size
 from molforge_eval.report.numerals import decimal
 from molforge_eval.report.rivals import REFERENCE
 from molforge_eval.report.scores import MEAN
-from molforge_eval.report.spans import LANES, span_layers
+from molforge_eval.report.spans import LANES, point_layers, span_layers
 from molforge_eval.report.theme import colour
 from molforge_eval.report.vega_lite import Channel, Chart, amount, fixed, layer, layered, mark, name
 
@@ -105,22 +105,8 @@ def _points(evidence: ComparisonEvidence, x: Channel, y: Channel, legend_columns
         value = _rung(evidence, policy)
         if value is not None:
             values.append({"row": REFERENCE, "mark": kind.label, "value": value, "lane": 0})
-    drawn = {value["mark"] for value in values}
-    used = [kind for kind in (*_SIDES.values(), *_RUNGS.values()) if kind.label in drawn]
-    domain = [kind.label for kind in used]
-    strokes = [colour(kind.role) for kind in used]
-    fills = [colour(kind.role if kind.is_filled else "paper") for kind in used]
-    legend = {"columns": legend_columns or len(used), "symbolSize": 60, "columnPadding": 10}
-    for lane in sorted({value["lane"] for value in values}):
-        yield layer(
-            mark("point", size=62, strokeWidth=1.6, opacity=1, yOffset=lane),
-            [value for value in values if value["lane"] == lane],
-            x=x,
-            y=y,
-            shape=name("mark", scale={"domain": domain, "range": [kind.shape for kind in used]}, legend=legend),
-            stroke=name("mark", scale={"domain": domain, "range": strokes}, legend=legend),
-            fill=name("mark", scale={"domain": domain, "range": fills}, legend=legend),
-        )
+    kinds = (*_SIDES.values(), *_RUNGS.values())
+    return point_layers(values, kinds, size=62, legend_columns=legend_columns, x=x, y=y)
 
 
 def _texts(evidence: ComparisonEvidence, y: Channel, size: Size) -> Chart:

@@ -15,7 +15,7 @@ from molforge_eval.report.curves import Size
 from molforge_eval.report.evidence import Evidence
 from molforge_eval.report.numerals import decimal
 from molforge_eval.report.scores import MEAN
-from molforge_eval.report.spans import LANES, span_layers
+from molforge_eval.report.spans import LANES, point_layers, span_layers
 from molforge_eval.report.theme import colour
 from molforge_eval.report.vega_lite import Channel, Chart, amount, fixed, kept, layer, layered, mark, name, rank
 
@@ -73,7 +73,7 @@ def ladder_chart(evidence: Evidence, *, size: Size, legend_columns: int | None =
     spans = [({"place": place}, partial(_value, evidence, task)) for place, (task, _) in enumerate(rows)]
     layers = [
         *span_layers(spans, x, y),
-        *_point_layers(points, x, y, legend_columns),
+        *point_layers(points, MARKS, size=56, legend_columns=legend_columns, x=x, y=y, tooltip=name("tip")),
         *_texts(evidence, rows, y, size),
     ]
     # The reader of a page chooses the rows.
@@ -120,26 +120,6 @@ def _tip(evidence: Evidence, task: str, label: str, kind: Mark) -> str:
     known = [end.text for end in ends if end is not None and end.value is not None]
     interval = [f"{evidence.number('rule.confidence').text} interval {' to '.join(known)}"] if len(known) == 2 else []
     return "\n".join([label, value, *interval, number_id])
-
-
-def _point_layers(points: list[dict[str, Any]], x: Channel, y: Channel, legend_columns: int | None) -> Iterator[Chart]:
-    """Ladder, means and greedy episodes each have their lane about the row's line, so that none hides another."""
-    used = [kind for kind in MARKS if any(point["mark"] == kind.label for point in points)]
-    domain = [kind.label for kind in used]
-    strokes = [colour(kind.role) for kind in used]
-    fills = [colour(kind.role if kind.is_filled else "paper") for kind in used]
-    legend = {"columns": legend_columns or len(used), "symbolSize": 60, "columnPadding": 10}
-    for lane in sorted({point["lane"] for point in points}):
-        yield layer(
-            mark("point", size=56, strokeWidth=1.6, opacity=1, yOffset=lane),
-            [point for point in points if point["lane"] == lane],
-            x=x,
-            y=y,
-            shape=name("mark", scale={"domain": domain, "range": [kind.shape for kind in used]}, legend=legend),
-            stroke=name("mark", scale={"domain": domain, "range": strokes}, legend=legend),
-            fill=name("mark", scale={"domain": domain, "range": fills}, legend=legend),
-            tooltip=name("tip"),
-        )
 
 
 def _texts(evidence: Evidence, rows: Sequence[tuple[str, str]], y: Channel, size: Size) -> Iterator[Chart]:

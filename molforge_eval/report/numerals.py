@@ -5,10 +5,11 @@ A minus is a true minus sign, a number that is not known is an en dash, and noth
 
 from __future__ import annotations
 
+from molforge_eval.statistics import spell_p_value
+
 ABSENT = "\N{EN DASH}"
 MINUS = "\N{MINUS SIGN}"
 THIN = "\N{NARROW NO-BREAK SPACE}"
-_SMALLEST_EXPONENT_FREE = 1e-4
 _THOUSAND = 1000
 _LONGEST_PLAIN = 1e7
 
@@ -68,11 +69,7 @@ def probability(value: float | None) -> str:
     >>> probability(0.25), probability(0.00002).split()
     ('0.250', ['<', '0.0001'])
     """
-    if value is None:
-        return ABSENT
-    if value < _SMALLEST_EXPONENT_FREE:
-        return "<\N{NO-BREAK SPACE}0.0001"
-    return f"{value:.4f}" if value < 0.01 else f"{value:.3f}"
+    return ABSENT if value is None else spell_p_value(value).replace(" ", "\N{NO-BREAK SPACE}")
 
 
 def percent(value: float | None, places: int = 0) -> str:

@@ -50,7 +50,7 @@ def assemble_old_evidence(checked: Checked, *, title: str = DEFAULT_TITLE) -> Ev
     tasks = put_unpaired(book, arms, checked.ladder, barred=barred)
     metrics = put_metrics(book, metrics_of(arms), refused=refusal(*arms), barred=barred)
     source = layout.TRAINER_LOG if run.old is None or run.old.trainer_source is None else run.old.trainer_source
-    learned = put_curves(book, run.trainer_log, run.rollouts, trainer_file=source, findings=run.findings)
+    learned = put_curves(book, run.trainer_log, run.rollouts, trainer_file=source)
     curves = (*learned, *put_log(book, run.rollouts))
     phases = put_calls(book, arms, run.rollouts)
     _put_steps(book, checked, source)

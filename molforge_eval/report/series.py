@@ -15,6 +15,7 @@ import polars as pl
 
 from molforge_env.frozen import FrozenModel
 from molforge_eval.findings import Finding
+from molforge_eval.log_tables import gaps_of
 
 AVERAGE_WINDOW = 10
 """Points of a trailing moving average."""
@@ -160,11 +161,7 @@ def trainer_rows(trainer_log: pl.DataFrame, findings: Sequence[Finding] = (), fi
         file: Where the log stands.
     """
     rows = trainer_log.to_dicts()
-    lost: dict[int, dict[str, str]] = {}
-    for item in findings:
-        where = item.where
-        if item.code == "NUMBER_NOT_FINITE" and where.file == file and where.line and where.pointer:
-            lost.setdefault(where.line, {})[where.pointer.removeprefix("/")] = item.what
+    lost = gaps_of(findings, file)
     for row in rows if lost else ():
         if row["line"] in lost:
             named = orjson.loads(row["non_finite"] or "{}")

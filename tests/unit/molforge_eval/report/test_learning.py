@@ -4,6 +4,8 @@ import polars as pl
 import pytest
 
 from molforge_eval.catalogue import finding
+from molforge_eval.findings import Finding
+from molforge_eval.log_tables import gaps_of
 from molforge_eval.report.learning import first_and_last, slope_of, trend_of
 from molforge_eval.report.series import Curve, curve_of, curve_over_steps, trainer_rows
 
@@ -28,6 +30,17 @@ def test_a_number_that_stands_in_the_file_as_nan_is_a_gap_of_its_curve() -> None
     assert [(point.step, point.value) for point in found.points] == [(1, None), (2, 0.5)]
     assert found.gaps == 1
     assert curve_of(trainer_rows(log, [lost], "b.jsonl"), "loss").gaps == 0
+
+
+def test_a_gap_is_named_by_its_key_and_line_and_only_in_its_own_file() -> None:
+    def lost(pointer: str, file: str = "a.jsonl", code: str = "NUMBER_NOT_FINITE") -> Finding:
+        return finding(code, "number NaN is not finite", file=file, line=3, pointer=pointer)
+
+    found = gaps_of(
+        [lost("/kl"), lost("/a~1b"), lost("/loss", "b.jsonl"), lost("/x", code="NUMBER_TOO_WIDE")], "a.jsonl"
+    )
+
+    assert found == {3: {"kl": "number NaN is not finite", "a/b": "number NaN is not finite"}}
 
 
 def test_below_five_points_no_trend_is_claimed() -> None:

@@ -5,9 +5,12 @@ import re
 import pytest
 from drawn_once import draw_once
 
+from molforge_eval.report.curves import Size, _level, curve_chart
 from molforge_eval.report.figures import draw_figures
 from molforge_eval.report.render import renumbered
+from molforge_eval.report.series import curve_over_steps
 from molforge_eval.report.theme import palettes
+from molforge_eval.report.vega_lite import specification_of
 
 
 @pytest.fixture(scope="module")
@@ -113,3 +116,15 @@ def test_a_form_that_stands_at_many_places_is_written_once() -> None:
     assert svg.body.count("M0,0h1") == 1
     assert '<defs><path id="a-0" d="M0,0h1" fill="#fff"/></defs>' in svg.body
     assert [f'<use href="#a-0" x="{x}" y="7"/>' in svg.body for x in range(4)] == [True] * 4
+
+
+@pytest.mark.parametrize("value", [0.5, 5e-6, 0.0, -1.25])
+def test_a_curve_of_one_value_has_that_value_as_its_one_tick(value: float) -> None:
+    curve = curve_over_steps(range(4), [value] * 4, "loss")
+    drawn = specification_of(curve_chart(curve, y_title="loss", role="after", size=Size(200, 90)))
+    y = drawn["layer"][0]["encoding"]["y"]
+    low, high = y["scale"]["domain"]
+
+    assert y["axis"]["values"] == [value]
+    assert low < value < high
+    assert "domain" not in str(_level([value, value + 1], zero=False)["scale"])
