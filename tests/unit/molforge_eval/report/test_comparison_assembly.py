@@ -13,6 +13,7 @@ from molforge_eval.report.checking import check_run
 from molforge_eval.report.comparison_assembly import assemble_comparison, name_tasks
 from molforge_eval.report.comparison_chart import WIDE, comparison_chart
 from molforge_eval.report.comparison_evidence import ComparisonEvidence
+from molforge_eval.report.comparison_pages import render_comparison_page
 from molforge_eval.report.rivals import REFERENCE, Entry, enter_runs
 from molforge_eval.report.vega_lite import specification_of
 from molforge_eval.run_directory import load
@@ -107,6 +108,9 @@ def test_too_few_seeds_for_so_many_pairs_are_said_to_be_too_few(compare, entry) 
     assert evidence.outcome == "not told apart"
     assert evidence.note == "no pair can be told apart"
     assert evidence.value("pairs.smallest_p") == 21 * 2 / 2**8
+    verdict = render_comparison_page(evidence, {}).decode().partition('<div class="verdict')[2].partition("</div>")[0]
+    assert "Nothing could have been told apart, whatever the scores" in verdict
+    assert evidence.number("pairs.smallest_p").text in verdict
 
 
 @pytest.mark.parametrize(
